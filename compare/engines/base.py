@@ -82,7 +82,7 @@ class Engine(ABC):
     threads  how many threads a step computes with
     traced_into  the variable that names a folder in which the framework keeps the trace of its compiler
     callbacks  suffixes of the files through which compiled code calls Python on every call
-    caches   suffixes of the files that hold compiled code on the disk; writing them is no side effect of a step
+    caches   suffixes of the files that compile or hold compiled code; what these do is no side effect of a step
     aliases  other names of modes
     idioms   the framework's own op for each function of ours that holds control flow
     """

@@ -264,7 +264,10 @@ class JaxTrials(ModeTrials):
     def facts(
         self, function: Function, calls: Sequence[tuple[Any, ...]], fresh: Context | None = None
     ) -> dict[str, list[str]]:  # fmt: skip
-        """Return the arguments all of whose arrays have a result of their shape and dtype, by a trace."""
+        """Return the arguments all of whose arrays have a result of their shape and dtype, by a trace.
+
+        Those that the file donates by itself are left out.
+        """
         import jax
 
         try:
@@ -272,12 +275,13 @@ class JaxTrials(ModeTrials):
             names = list(inspect.signature(function).parameters)
         except Exception:  # noqa: BLE001  (a function that cannot be traced has its reason in the gate)
             return {}
+        given = getattr(getattr(function, "_jit_info", None), DONATED, None) or ()  # private to JAX
         donors = []
         for place, (name, argument) in enumerate(zip(names, calls[0], strict=False)):
             specs = Counter(_specs(argument))
             if specs and specs <= results:
                 results -= specs
-                donors.append(f"{place} {name}")
+                donors += [] if place in given else [f"{place} {name}"]
         return {RETURNED: donors} if donors else {}
 
     def modes(self, records: Records, facts: Mapping[str, Any], *, remedies: bool) -> Sequence[ModeTrial]:

@@ -22,7 +22,17 @@ from compare.engines.containers import named_parts, to_containers
 from compare.engines.leaves import Leaves
 from compare.engines.nudge import changed_values
 from compare.engines.state import Piece
-from compare.engines.step import Bindable, BoundCall, Function, Rerun, StateReader, as_it_is, bind_call, loss_in
+from compare.engines.step import (
+    Bindable,
+    BoundCall,
+    Function,
+    Rerun,
+    StateReader,
+    as_it_is,
+    bind_call,
+    kind_of_loss,
+    loss_in,
+)
 from compare.errors import NoGradientsError
 from compare.records.own import RanOp
 
@@ -171,8 +181,8 @@ def _scalar(value: Any, structure: Any) -> Any:
 
     loss = loss_in(value)
     if not hasattr(loss, "dtype") and not isinstance(loss, float):
-        kind = type(loss).__name__
-        raise NoGradientsError(f"the function gives a {kind} and no loss; return one float, or (loss, more)")
+        kind = kind_of_loss(value)
+        raise NoGradientsError(f"it gives {kind}, and no loss; return one float, or (loss, more)")
     if getattr(loss, "shape", ()) != () or not _is_float(loss):
         shape = f"{loss.dtype}{list(loss.shape)}"
         raise NoGradientsError(f"the function gives {shape}; return one float, or (loss, more)")

@@ -37,6 +37,19 @@ def loss_in(returned: Any) -> Any:
     return returned[0] if isinstance(returned, (tuple, list)) and returned else returned
 
 
+def kind_of_loss(returned: Any) -> str:
+    """Return what a function's result has in the place of a loss, as `a dict without 'loss', but with 'rec', 'kl'`."""
+    loss, parts = loss_in(returned), named_parts(returned)
+    if loss is None and parts:
+        return f"{_a(returned)} without {LOSS_NAME!r}, but with {', '.join(map(repr, parts))}"
+    return _a(loss) if loss is returned else f"{_a(returned)} that begins with {_a(loss)}"
+
+
+def _a(value: Any) -> str:
+    name = type(value).__name__
+    return "nothing" if value is None else f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
+
+
 @dataclass(frozen=True)
 class Compilation:
     """One compilation: its reason, and where the framework tells them its seconds, and those of each phase.

@@ -163,9 +163,21 @@ def _beside(function: str, place: PlaceInFile, call: str) -> tuple[str, Any]:
     for name in INPUTS:
         if hasattr(module, name):
             return name, getattr(module, name)
+    there = [name for name, value in vars(module).items() if _gives_batches(value)]
     raise InputsError(
         f"{function} needs inputs to be called with: write {INPUTS[0]} = [{call}, ...] in that file, a tuple of "
         f"arguments for each call, or def {INPUTS[1]}() that returns such a list; or name either by --inputs NAME"
+        + (f", as --inputs {there[0]}, which is of type {type(vars(module)[there[0]]).__name__}" if there else "")
+    )
+
+
+def _gives_batches(value: Any) -> bool:
+    """Return whether a value is iterated as a loader is: no container of Python's, no mapping, model or array."""
+    names = {*dir(type(value))}
+    return (
+        type(value).__module__ != "builtins"
+        and {"__iter__", "__len__"} <= names
+        and names.isdisjoint(("__call__", "keys", "dtype", "mro"))
     )
 
 

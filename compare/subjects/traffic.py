@@ -221,7 +221,10 @@ def _asks(called: Any) -> str | None:
     kind = owner if isinstance(owner, type) else type(owner)
     if issubclass(kind, (io.BytesIO, io.StringIO)):
         return None
-    return next((what for base, names, what in _METHODS if issubclass(kind, base) and name in names.split()), None)
+    for base, names, what in _METHODS:  # no generator, which Dynamo refuses where it compiles what is watched
+        if issubclass(kind, base) and name in names.split():
+            return what
+    return None
 
 
 def _asking(frame: FrameType | None) -> FrameType | None:

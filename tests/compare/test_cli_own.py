@@ -180,7 +180,16 @@ def test_inputs_that_are_missing_are_explained(call, mine):
     done = call("compare", "bare.py:f")
     assert done.exit_code == 2
     assert "inputs = [(x,), ...]" in done.stderr
-    assert "--inputs NAME" in done.stderr
+    assert done.stderr.endswith("--inputs NAME\n")
+
+
+def test_what_a_file_has_that_gives_batches_is_named(call, mine):
+    text = "import collections\nimport numpy as np\nx = np.ones(3)\nlosses = []\nseen = collections.Counter()\n"
+    loader = "class Loader(collections.UserList):\n    pass\ntrain = Loader([(x,)])\ndef f(x):\n    return x\n"
+    (mine / "bare.py").write_text(text + loader, "utf-8")
+    done = call("compare", "bare.py:f")
+    assert done.exit_code == 2
+    assert "--inputs NAME, as --inputs train, which is of type Loader" in done.stderr
 
 
 @pytest.mark.parametrize(

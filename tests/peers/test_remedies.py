@@ -66,6 +66,7 @@ def test_arguments_that_come_back_are_donated_in_jax():
     trials_of_jax, call = find_engine("jax").trials, ({"w": jnp.ones((3, 3)), "b": jnp.ones(3)}, jnp.ones((2, 3)))
     facts = trials_of_jax.facts(step, [call])
     assert facts == {"returned": ["0 params"]}
+    assert trials_of_jax.facts(pytest.importorskip("jax").jit(step, donate_argnums=(0,)), [call]) == {}
     (trial,) = trials_of_jax.modes([], facts, remedies=True)
     assert (trial.word, trial.change) == (
         "jit(donate_argnums=(0,))",

@@ -207,6 +207,41 @@ def test_what_runs_between_graphs_is_told_by_line(adapter):
     assert row.ops[line(branching, 2)] == 2
 
 
+def skipped(params, x, y):
+    loss = 0
+    for _ in range(3):
+        loss = loss + float((x @ params["w1"]).sum())
+        torch._dynamo.graph_break()
+    return compiled_apart(params["w1"]) * loss
+
+
+@torch.compile(backend="aot_eager")
+def compiled_apart(w):
+    return w.square().mean()
+
+
+@pytest.mark.usefixtures("briefly")
+def test_what_runs_in_a_function_that_is_skipped_is_not_of_the_entry_into_the_one_graph_that_it_calls(adapter):
+    row = parts_of(adapter, skipped, "torch-aot-eager")
+    assert len(row.graphs) == 1
+    assert row.parts[spans.BETWEEN] > row.parts[spans.ENTRY]
+
+
+def counting(params, x, y):
+    COUNTER["calls"] += 1
+    return mlp(params, x, y) * COUNTER["calls"]
+
+
+COUNTER = {"calls": 0}
+
+
+@pytest.mark.usefixtures("briefly")
+def test_calls_that_do_not_run_the_same_graphs_are_not_told_apart(adapter, monkeypatch):
+    monkeypatch.setattr(torch._dynamo.config, "recompile_limit", 1)
+    with pytest.raises(UnsupportedError, match=r"compiles again|same graphs|no graph"):
+        parts_of(adapter, counting, "torch-aot-eager")
+
+
 @pytest.mark.usefixtures("briefly")
 def test_a_mode_without_graphs_of_dynamo_is_not_told_apart(adapter):
     with pytest.raises(UnsupportedError, match="no graph that Dynamo has captured runs in it"):

@@ -18,6 +18,7 @@ from compare.own import run
 from compare.records.cells import Compilations, Parity
 from compare.records.record import records_of
 from compare.subjects import origin
+from compare.subjects.effects import effects_of
 from tests.helpers.plans import plan_of
 
 pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore")]  # PyTorch warns of what Dynamo does itself
@@ -157,9 +158,11 @@ def stepped(model, x):
     ("loss", "said"),
     [
         (lambda m, x: m(x), r"the loss is a tensor of shape \(2, 1\); return a tensor of one number"),
-        (lambda m, x: m(x).sum().item(), "the loss is float; return a tensor of one number"),
+        (lambda m, x: m(x).sum().item(), "it gives a float; return a tensor of one number"),
         (lambda m, x: m(x).sum().detach(), "the loss has no gradient; return the loss of a module"),
-        (lambda m, x: None, "the loss is NoneType"),
+        (lambda m, x: None, "it gives nothing; return"),
+        (lambda m, x: {"rec": m(x).sum()}, "it gives a dict without 'loss', but with 'rec'; return a tensor"),
+        (lambda m, x: ([x], m(x).sum()), "it gives a tuple that begins with a list; return a tensor"),
         (stepped, "has been differentiated already; leave backward"),
     ],
 )
@@ -341,7 +344,7 @@ def test_breaks_in_the_code_of_a_compiler_at_work_are_not_counted():
             exec(compile("def within(): call()", f"/env/site-packages/{file}", "exec"), space)
             call = space["within"]
         call()
-        return breaks, [line.partition(": ")[2] for lines in breaks.at.values() for line in lines]
+        return breaks, [line.partition(": ")[2] for lines in breaks.at.values() for line, _ in lines]
 
     entry = ("torch/_dynamo/convert_frame.py", "torch/_dynamo/exc.py")
     assert counted("torch/optim/adam.py", *entry) == ({"Attempt to trace generator": 1}, ["call()"])
@@ -349,23 +352,73 @@ def test_breaks_in_the_code_of_a_compiler_at_work_are_not_counted():
     assert counted("torch/autograd/graph.py", "torch/fx/graph.py", *entry) == ({}, [])
 
 
-def test_a_break_has_the_line_that_dynamo_kept_of_it_else_the_one_that_ran(monkeypatch):
+def test_breaks_in_functions_of_a_library_have_no_hint_for_its_authors(fresh):
+    import torch
+
+    layer = torch.nn.Linear(3, 1)
+    optimizer = torch.optim.LBFGS(layer.parameters())
+    encode = torch.compiler.disable(lambda x: x + 1)
+
+    def fit(x):
+        def closure():
+            optimizer.zero_grad()
+            loss = layer(x).square().sum()
+            loss.backward()
+            return loss
+
+        return optimizer.step(closure)
+
+    theirs = next(reason for reason in compiled(fresh, fit, [(torch.ones(2, 3),)]).breaks if "optimizer" in reason)
+    assert re.search(
+        r" in torch/optim/lbfgs\.py \(test_torch_steps\.py:\d+: return optimizer.*\nThat code is not", theirs
+    )
+    own = next(iter(compiled(fresh, lambda x: encode(x * 2), [(torch.ones(2, 3),)]).breaks))
+    assert "\nRemove the `torch.compiler.disable` call" in own
+
+
+def test_a_break_in_a_loop_whose_function_is_skipped_names_the_line(fresh):
+    import torch
+
+    layer = torch.nn.Linear(3, 1)
+
+    def step(x):
+        for part in x.chunk(2):
+            layer(part).sum().backward()
+
+    found = compiled(fresh, step, [(torch.ones(2, 3),)])
+    assert found.breaks
+    assert all(re.search(r"\(test_torch_steps\.py:\d+: layer\(part\)", reason) for reason in found.breaks)
+
+
+def test_a_break_has_the_line_that_dynamo_traces_else_the_one_that_runs(monkeypatch):
     from torch._dynamo import utils
+    from torch._guards import TracingContext
 
-    def kept(*files):
-        stack = [SimpleNamespace(filename=file, lineno=7, line="optimizer.step()") for file in files]
-        return SimpleNamespace(reason="Call to stop", user_stack=stack)
-
-    breaks, library = dynamo.Breaks(), "/env/site-packages/torch/optim/optimizer.py"
-    breaks["Call to stop"] = 2
-    breaks.at["Call to stop"] = ["step.py:5: loss.backward()", "step.py:6: optimizer.step()"]
+    library, stacks = "/env/site-packages/torch/optim/optimizer.py", [["step.py"], []]
+    breaks = dynamo.Breaks()
     monkeypatch.setitem(utils.counters, "graph_break", breaks)
-    monkeypatch.setattr(utils, "graph_break_reasons", [kept("step.py", library), kept(library)])
+    monkeypatch.setattr(dynamo, "_running", lambda frame: ("step.py:6: optimizer.step()", []))
+    for count, files in enumerate(stacks, 1):
+        stack = [SimpleNamespace(filename=file, lineno=7, line="optimizer.step()") for file in (*files, library)]
+        monkeypatch.setattr(TracingContext, "extract_stack", lambda stack=stack: stack)
+        breaks["Call to stop"] = count
     found = frameworks.find_engine("torch").observed(len).breaks
     lines = [
         re.search(r"\((step\.py:\d): optimizer\.step\(\)\)", reason)[1] for reason in found if "Call to stop" in reason
     ]
     assert lines == ["step.py:7", "step.py:6"]
+
+
+def test_a_branch_as_an_op_is_watched_for_effects(adapter):
+    import torch
+
+    layer = torch.nn.Linear(3, 3)
+
+    def loss(x):
+        return torch.cond(x.sum() > 0, lambda y: layer(y).relu(), lambda y: layer(y).tanh(), (x,)).sum()
+
+    with adapter.compiler.eagerly(loss):
+        assert effects_of(loss, (torch.ones(2, 3),), adapter) == []
 
 
 # What a file compiles by itself ---------------------------------------------------------------------------------------

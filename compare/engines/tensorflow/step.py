@@ -17,7 +17,7 @@ from compare.engines.nudge import FloatChange, changed_values
 from compare.engines.process import Switch
 from compare.engines.reach import ReachedCode
 from compare.engines.state import Piece
-from compare.engines.step import Bindable, BoundCall, Function, StateReader, loss_in
+from compare.engines.step import Bindable, BoundCall, Function, StateReader, kind_of_loss, loss_in
 from compare.errors import NoGradientsError
 
 
@@ -54,7 +54,7 @@ class TapeStep(Bindable):
             with tf.GradientTape() as tape:
                 tape.watch(watched)
                 value = loss(*args)
-            of = value if is_loss else _scalar(loss_in(value))
+            of = value if is_loss else _scalar(value)
             is_loss = of is value
             return value, tape.gradient(of, watched)
 
@@ -102,12 +102,13 @@ def _floats(argument: Any) -> dict[int, Any]:
     return {i: x for i, x in tensors.items() if isinstance(x, are) and (x.dtype.is_floating or x.dtype.is_complex)}
 
 
-def _scalar(loss: Any) -> Any:
-    """Return the loss. Raises NoGradientsError where the value is no scalar float."""
+def _scalar(value: Any) -> Any:
+    """Return the loss in a function's result. Raises NoGradientsError where the value is no scalar float."""
     import tensorflow as tf
 
+    loss = loss_in(value)
     if not tf.is_tensor(loss):
-        raise NoGradientsError(f"the function gives a {type(loss).__name__} and no loss; return one float")
+        raise NoGradientsError(f"it gives {kind_of_loss(value)}, and no loss; return one float")
     if loss.shape.rank not in (0, None) or not loss.dtype.is_floating:
         raise NoGradientsError(f"the function gives {loss.dtype.name}{list(loss.shape)}; return one float")
     return loss

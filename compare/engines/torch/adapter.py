@@ -50,6 +50,7 @@ class Torch(Framework):
     name, title, module, package = "torch", "PyTorch", "torch", "torch>=2.6"
     shares, keeps_effects, tells_lines, has_events = False, True, True, True
     traced_into = dynamo.TRACE
+    caches = ("torch/_inductor/runtime/cache_dir_utils.py", "torch/_dynamo/convert_frame.py")
     internals = ("torch._dynamo", "torch._inductor", "torch._functorch", "torch._C", "torch._ops", "torch.fx")
     written = modes.AS_WRITTEN
     modes = modes.MODES

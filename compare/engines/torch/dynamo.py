@@ -91,7 +91,8 @@ _TRACED = re.compile(r'File "([^"]+)", line (\d+), in \w+\n\s*(.*)')
 _CALLED = re.compile(r"Line: (\d+), Name: .*, Filename: (.*)")
 _RESUMED = re.compile(r"torch_dynamo_resume_in_\w+_at_(\d+)")
 _ARGUMENT = re.compile(r"\bargs\[(\d+)\]")
-_SKIPPED = re.compile(r"\bfilename: `([^`]+)`")
+_FILE_NAME, _MODULE_NAME = re.compile(r"\bfilename: `([^`]+)`"), re.compile(r"\bmodule: ([\w.]+), qualname: ")
+_DISABLED = re.compile(r"\bdisable\(\)`d function\n.*<(?:function|bound method) ([\w.]+)")
 _HINT = re.compile(r"^\s*Hint: (.*)$", re.MULTILINE)
 _PAGE = re.compile(r"please visit: (\S+)")
 Where = tuple[str, int, str]
@@ -99,19 +100,21 @@ Where = tuple[str, int, str]
 
 
 class Breaks(Counter[str]):
-    """A counter in Dynamo's place, whose `at` has for each reason the lines of the user's that ran, in order.
+    """A counter in Dynamo's place, whose `at` counts each reason by the user's line, and the library it is in or "".
 
-    Code of a compiler at work is not counted: Dynamo looks at that too where a backward pass is compiled late.
+    The line is that which Dynamo traces, else the one that runs. Code of a compiler at work is not counted: Dynamo
+    looks at that too where a backward pass is compiled late.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self.at: dict[str, list[str]] = {}
+        self.at: dict[str, Counter[tuple[str, str]]] = {}
 
     def __setitem__(self, reason: str, count: int) -> None:
-        line, between = _running(sys._getframe(1))
+        (line, between), traced = _running(sys._getframe(1)), _traced_places()
         if not any(folder in file for folder in COMPILERS for file in between):
-            self.at.setdefault(reason, []).extend([line] * (count - self[reason]))
+            library = _library_file(traced[-1][0] if traced else "") or _library_file(_skipped_file(reason))
+            self.at.setdefault(reason, Counter())[_innermost(traced) or line, library] += count - self[reason]
             super().__setitem__(reason, count)
 
 
@@ -144,33 +147,48 @@ def dynamo_observations(codes: Sequence[CodeType]) -> Observations:
 def _breaks() -> Counter[str]:
     """Count graph breaks by reason and line.
 
-    The line is that of the stack that Dynamo has kept, else one in the words of the reason, else the line that ran.
-    Breaks at several lines count apart; breaks that differ only in omitted details count together.
+    A line in the words of the reason comes first. Breaks at several lines count apart; breaks that differ only in
+    omitted details count together.
     """
-    from torch._dynamo.utils import counters, graph_break_reasons
+    from torch._dynamo.utils import counters
 
-    traced: dict[str, list[str]] = {}
-    inside: dict[str, str] = {}
-    for kept in graph_break_reasons:
-        stack = [(frame.filename, frame.lineno or 0, frame.line or "") for frame in kept.user_stack]
-        traced.setdefault(kept.reason, []).append(_innermost(stack))
-        if stack and is_library(stack[-1][0]):
-            inside[kept.reason] = _library_file(stack[-1][0])
-        elif (skipped := _SKIPPED.search(kept.reason)) and is_library(skipped[1]):
-            inside[kept.reason] = _library_file(skipped[1])
     breaks = Counter[str]()
     for counter in map(counters.get, COUNTED):
         at = counter.at if isinstance(counter, Breaks) else {}
         for reason, count in (counter or {}).items():
-            ran = at.get(reason) or [""] * count
-            told = traced.get(reason, [])
-            pairs = zip(told if len(told) == len(ran) else ran, ran, strict=True)
-            breaks.update(_break(reason, line or at_line, inside.get(reason, "")) for line, at_line in pairs)
+            for (line, library), times in (at.get(reason) or {("", ""): count}).items():
+                breaks[_break(reason, line, library)] += times
     return breaks
 
 
+def _traced_places() -> list[Where]:
+    """Return the places in the stack of the code that Dynamo traces now, the innermost last."""
+    from torch._guards import TracingContext
+
+    try:
+        return [(frame.filename, frame.lineno or 0, frame.line or "") for frame in TracingContext.extract_stack()]
+    except Exception:  # noqa: BLE001  (private to PyTorch: without it there is the line that runs)
+        return []
+
+
+def _skipped_file(reason: str) -> str:
+    """Return the file of the function that a reason says Dynamo skips; "" where it tells none, or none is known."""
+    if named := _FILE_NAME.search(reason):
+        return named[1]
+    if named := _MODULE_NAME.search(reason):
+        return getattr(sys.modules.get(named[1]), "__file__", None) or ""
+    named = _DISABLED.search(reason)
+    top = named[1].partition(".")[0] if named else ""
+    holders = [vars(module) for module in tuple(sys.modules.values()) if top in getattr(module, "__dict__", ())]
+    modules = [sys.modules.get(str(getattr(space[top], "__module__", ""))) for space in holders]
+    files = [file for module in modules if (file := getattr(module, "__file__", None))]
+    return next((file for file in files if is_users(file)), next(filter(is_library, files), ""))
+
+
 def _library_file(file: str) -> str:
-    """Return a file of a library as the library's users know it, `torch/optim/optimizer.py`."""
+    """Return a file of a library as the library's users know it, `torch/optim/optimizer.py`; "" for any other."""
+    if not file or not is_library(file):
+        return ""
     parts = Path(file).parts
     return "/".join(parts[parts.index("site-packages") + 1 :] if "site-packages" in parts else parts[-2:])
 

@@ -5,8 +5,8 @@ captured, each call of Inductor's code, each backward pass of a graph, and the e
 no other clock inside it counts, so that parts cannot overlap. Guards run in C++, so they are evaluated by themselves.
 Blocks with the clocks off, between those with them, say how long the call takes: the parts must add up to that.
 
-What Dynamo's entry costs is the rest of a call of one graph. Where graphs break, it is that of a function that does
-nothing, for each graph, and what is left is Python and ops between graphs.
+What Dynamo's entry costs is the rest of a call that is one graph. Where graphs break, it is that of a function that
+does nothing, for each graph, and what is left is Python and ops between graphs.
 """
 
 from __future__ import annotations
@@ -318,7 +318,7 @@ def call_parts(
     """Return the parts of a warm call, by index, of a step that `make` makes and that is compiled anew.
 
     `whole` is whether all of the function is compiled as one. `eager` is the step of the mode that compiles nothing.
-    Raises UnsupportedError where the step compiles again in later calls, or where no graph runs.
+    Raises UnsupportedError where the step compiles again in later calls, or where they run other graphs or none.
     """
     dynamo.forget()
     watch = GraphWatch()
@@ -338,6 +338,8 @@ def call_parts(
             plain, samples = _blocks(call, clocked, begin, watch)
         if step.compiles != compiles:
             raise UnsupportedError("it compiles again in later calls")
+        if any(sample.graphs() != samples[0].graphs() for sample in samples):
+            raise UnsupportedError("its calls do not run the same graphs")
         if not samples[0].graphs():
             raise UnsupportedError("no graph that Dynamo has captured runs in it")
         watch.is_watching = True
@@ -346,7 +348,8 @@ def call_parts(
     ran = samples[0].graphs()
     guards = sum(count * watch.graphs[name].guard_seconds() for name, count in ran.items() if name in watch.graphs)
     number = guard_count(ran)
-    parts = split(samples, guards, _entry() if sum(ran.values()) > 1 or not whole else None, whole=whole)
+    is_one = whole and sum(ran.values()) == 1 and not step.observed.breaks
+    parts = split(samples, guards, None if is_one else _entry(), whole=whole)
     outside.pop("", None)
     watched = sum(cost.seconds for cost in outside.values())
     for cost in outside.values():

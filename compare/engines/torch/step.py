@@ -16,7 +16,7 @@ import optree
 from compare import text
 from compare.engines.process import patch_namespace
 from compare.engines.reach import ReachedCode, names_in, outermost
-from compare.engines.step import LOSS, Bindable, BoundCall, Context, Function, inside, loss_in
+from compare.engines.step import LOSS, Bindable, BoundCall, Context, Function, inside, kind_of_loss, loss_in
 from compare.errors import InputsError, NoGradientsError
 from graphs.tree import argument_names
 
@@ -160,9 +160,10 @@ def _look(value: Any, error: Exception, parts: Sequence[Any], *, may_be_none: bo
 
     loss = loss_in(value)
     if not isinstance(loss, torch.Tensor) or loss.numel() != 1:
-        what = f"a tensor of shape {tuple(loss.shape)}" if isinstance(loss, torch.Tensor) else type(loss).__name__
+        is_tensor = isinstance(loss, torch.Tensor)
+        what = f"the loss is a tensor of shape {tuple(loss.shape)}" if is_tensor else f"it gives {kind_of_loss(value)}"
         raise (InputsError if value is None else NoGradientsError)(
-            f"the loss is {what}; return a tensor of one number, or a tuple or dict with it as {LOSS}, {INSTEAD}"
+            f"{what}; return a tensor of one number, or a tuple or dict with it as {LOSS}, {INSTEAD}"
         ) from error
     if not parts or not loss.requires_grad:
         if parts and may_be_none:
