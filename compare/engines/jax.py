@@ -275,13 +275,13 @@ class JaxTrials(ModeTrials):
             names = list(inspect.signature(function).parameters)
         except Exception:  # noqa: BLE001  (a function that cannot be traced has its reason in the gate)
             return {}
-        given = getattr(getattr(function, "_jit_info", None), DONATED, None) or ()  # private to JAX
+        donations = getattr(getattr(function, "_jit_info", None), DONATED, None) or ()  # private to JAX
         donors = []
         for place, (name, argument) in enumerate(zip(names, calls[0], strict=False)):
             specs = Counter(_specs(argument))
             if specs and specs <= results:
                 results -= specs
-                donors += [] if place in given else [f"{place} {name}"]
+                donors += [] if place in donations else [f"{place} {name}"]
         return {RETURNED: donors} if donors else {}
 
     def modes(self, records: Records, facts: Mapping[str, Any], *, remedies: bool) -> Sequence[ModeTrial]:
