@@ -141,7 +141,6 @@ def assign(tensor: TensorData, result: TensorData, key: Any = ...) -> None:
     if node is not None and is_view(data) and _is_seen(owner_of(data)):
         memory = ViewedMemory(tensor)
         memory.write(tensor, result)
-    _keep_result(node and tensor._edge, data)
     np.copyto(data, result._data)
     dispatch.tell(identity, [result._data], {}, data)
     if node is None:
@@ -159,19 +158,6 @@ def assign(tensor: TensorData, result: TensorData, key: Any = ...) -> None:
         if before is not None:
             move_kept(before, node, tensor)
         _renew_views(tensor, is_new=before is None)
-
-
-def _keep_result(edge: Any, data: Array) -> None:
-    """Copy what the op that made an array saved of it, before a change: the op alone then reads what it was."""
-    owner = owner_of(data)
-    while type(edge) is Node and edge.saved is not None:
-        of_it = [isinstance(value, np.ndarray) and owner_of(value) is owner for value in edge.saved]
-        if any(of_it):
-            if edge.sequence and _change_since(data, edge.sequence) is None:  # else backward refuses what it reads
-                saved = zip(edge.saved, of_it, strict=True)
-                edge.saved = tuple([identity(value) if is_its else value for value, is_its in saved])
-            return
-        edge = edge.edges[0] if edge.op.family == "movement" and len(edge.edges) == 1 else None
 
 
 def _part_at(data: Array, key: Any) -> Array:

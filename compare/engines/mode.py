@@ -158,6 +158,11 @@ class Role:
         self.engine = engine
 
 
+def user_name(engine: Any, full_name: str) -> str:
+    """Return the user's name of an engine's mode; what is none, such as a strategy of lengths, keeps its name."""
+    return engine.traits(full_name).name or "eager" if engine.words.has(full_name) else full_name
+
+
 class Words(Role):
     """The modes by their full names, which are theirs by the engine, or the words of a user's."""
 
@@ -206,14 +211,10 @@ class Words(Role):
             return False
         return True
 
-    def label(self, full_name: str) -> str:
-        """Return the user's name of a mode."""
-        return self.engine.traits(full_name).name or "eager"
-
     def written(self, full_name: str) -> str:
         """Return a mode as its user writes it."""
         if full_name in self.engine.mode_names:
-            return self.label(full_name)
+            return user_name(self.engine, full_name)
         return full_name.removeprefix(self.start)
 
 

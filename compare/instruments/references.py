@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from compare.engines.base import Engine
+from compare.engines.mode import user_name
 from compare.engines.nudge import DOUBLE, DRAWS, FloatChange
 from compare.engines.step import Context, Step
 from compare.errors import UnsupportedError
@@ -391,7 +392,7 @@ class EagerReferences(References):
         within: Context = nullcontext,
     ) -> Result:
         run = built or self._run
-        now(f"made call {index + 1} in {self.bench.engine.words.label(self.bench.base)}")
+        now(f"made call {index + 1} in {user_name(self.bench.engine, self.bench.base)}")
         with self.state.called(index, seed), within():
             return self.bench.taken(run(*made(self.calls[index])))
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from compare.engines.base import Engine
+from compare.engines.mode import user_name
 from compare.engines.state import Snapshot, turns_of
 from compare.engines.step import StateReader, Step, TrainingFunction, Turns
 from compare.errors import EffectsError
@@ -87,7 +88,7 @@ class FunctionState(SubjectState):
     def _training_and_reader(self) -> tuple[TrainingFunction | None, StateReader, bool]:
         """Return the training step, or None, the reader of its state, and whether it goes on; makes a call in eager."""
         case, state = self.case, self.engine.state
-        now(f"made call 1 in {self.engine.words.label(self.base)}")
+        now(f"made call 1 in {user_name(self.engine, self.base)}")
         with self.fresh():
             training = state.training(case.loss, case.examples, self._begin.changed)
             changed = self._begin.changed()

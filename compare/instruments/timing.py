@@ -25,6 +25,7 @@ import optree
 
 from compare import engines, workloads
 from compare.engines import Engine
+from compare.engines.mode import user_name
 from compare.engines.process import LimitError, Neighbours, limit_seconds, resident
 from compare.engines.reach import module_of
 from compare.engines.step import ALIKE, BoundCall, Observations, Step, Turns
@@ -256,7 +257,7 @@ def call_each(epoch: FirstEpoch, step: Step, bench: Bench, mode: str) -> None:
     seen: set[Any] = set()
     for index in range(len(step.examples)):
         before, form, call = step.compiles, bench.form(index), step.bind(index)
-        now(f"made call {index + 1} in {bench.engine.words.label(mode)}")
+        now(f"made call {index + 1} in {user_name(bench.engine, mode)}")
         with bench.state.called(index), call.within(), without_collection():
             with epoch.counted():
                 start = time.perf_counter()

@@ -25,6 +25,7 @@ from typing import Any, TypeVar
 
 from compare import text
 from compare.engines import process, words
+from compare.engines.mode import user_name
 from compare.errors import (
     CompareError,
     FunctionError,
@@ -252,7 +253,7 @@ class Workers:
 
         The user's function first runs eager: if its process ends there, the function is at fault.
         """
-        compiled = [self.plan.subject.adapter.words.label(mode) for mode in job.modes[1:]]
+        compiled = [user_name(self.plan.subject.adapter, mode) for mode in job.modes[1:]]
         in_compiled = compiled and error.step.endswith(f" in {compiled[-1]}")
         at_first = not job.source and job.process in (COLD, None) and not in_compiled
         if at_first and not account.has_run(self.plan.subject.base):

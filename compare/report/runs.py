@@ -15,6 +15,7 @@ from compare.claims.changes import MEASURES, CellChange, Comparison, JudgedRun, 
 from compare.claims.frameworks import model_costs
 from compare.claims.verdict import MeasuredFunction
 from compare.engines import OWN, Engine, find_engine
+from compare.engines.mode import user_name
 from compare.records.cells import Compilations
 from compare.records.own import ModeCost, ModelVerdict, SharedVerdict
 from compare.records.record import Cell, Environment, Records, Run, group_by, records_of
@@ -148,7 +149,7 @@ def _of_models(records: Records, framework: Engine) -> Iterator[ModelVerdict]:
     for name, rows in group_by(model_costs(records, framework), lambda row: row.name).items():
         each = [rows[0].eager, *(row.mode for row in rows)]
         modes = {
-            framework.words.label(cost.mode): ModeCost(
+            user_name(framework, cost.mode): ModeCost(
                 cost.status, cost.steady, _ends(cost.ratio), cost.cold, cost.warm, cost.held, cost.compiles
             )
             for cost in each

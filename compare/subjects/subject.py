@@ -15,7 +15,7 @@ from msgspec import structs
 from compare import workloads
 from compare.engines import OWN, Engine, find_engine, words
 from compare.engines.graphduel.standin import stand_in
-from compare.engines.mode import DOCTOR, PADDED, PYTHON, ModeTrial
+from compare.engines.mode import DOCTOR, PADDED, PYTHON, ModeTrial, user_name
 from compare.errors import InputsError
 from compare.records.cells import Compilations, Memory
 from compare.records.job import Job
@@ -183,7 +183,7 @@ class Subject:
 
     def label(self, mode: str) -> str:
         """Return the user's name of a mode; it includes the engine only if others stand beside it."""
-        return label(mode) if self.beside else self.adapter.words.label(mode)
+        return label(mode) if self.beside else user_name(self.adapter, mode)
 
     @property
     def labels(self) -> Modes:
@@ -336,6 +336,6 @@ def defines(engine: Engine, written: str) -> bool:
 
 def modes_by_name(engine: Engine) -> Mapping[str, str]:
     """Return the full names of an engine's modes by short names, by full names, and by aliases."""
-    full_names = {engine.words.label(mode): mode for mode in engine.mode_names}
+    full_names = {user_name(engine, mode): mode for mode in engine.mode_names}
     full_names |= {mode: mode for mode in engine.mode_names}
     return full_names | {alias: full_names[short] for alias, short in engine.aliases.items()}

@@ -73,39 +73,13 @@ def test_a_value_that_another_op_saved_is_still_refused():
     with pytest.raises(InplaceError, match="changed in place"):
         z.sum().backward()
     kept = (x * 2).exp()
-    with torch.no_grad():
-        kept += 1  # exp saved its result, and the history goes on to say exp
-    kept += 1
+    kept += 1  # exp saved its result
     with pytest.raises(InplaceError, match="changed in place"):
         kept.sum().backward()
     only_added = x * 2
     only_added.mul_(3)  # a product with a number saves nothing
     only_added.sum().backward()
     np.testing.assert_array_equal(x.grad.numpy(), 6)
-
-
-GRU = torch.nn.GRU(2, 2).double()
-RESULTS = {
-    "divide": lambda x: 1 / x, "exp": torch.exp, "normalize": lambda x: F.normalize(x, dim=0), "tanh": torch.tanh,
-    "max_pool1d": lambda x: F.max_pool1d((x * x)[None, None], 2), "view": lambda x: torch.sigmoid(x).view(2, 2).t(),
-    "gru": lambda x: GRU(x.view(2, 1, 2))[0],
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", RESULTS)
-def test_the_op_that_made_a_result_reads_what_it_was(name):
-    """PyTorch takes a change behind a division, a pooling or a GRU, which save no result; here all ops do."""
-    found = []
-    for copied in (False, True):
-        x = torch.tensor(X).requires_grad_()
-        result = RESULTS[name](x)
-        y = result.clone() if copied else result
-        y += 1
-        y[:1] = x[0]
-        (gradient,) = torch.autograd.grad((y * y).sum(), x, create_graph=True)
-        found.append((y, gradient, *torch.autograd.grad((gradient * gradient).sum(), x)))
-    for changed, expected in zip(*found, strict=True):
-        np.testing.assert_allclose(changed.detach().numpy(), expected.detach().numpy(), rtol=1e-12)
 
 
 VIEWS = {"y[0]": lambda y: y[0], "y[:1]": lambda y: y[:1], "y[3:]": lambda y: y[3:], "y.T": lambda y: y.t()}

@@ -335,6 +335,8 @@ def test_breaks_and_recompilations_inside_an_optimizer_name_the_line_that_called
 
 
 def test_breaks_in_the_code_of_a_compiler_at_work_are_not_counted():
+    pytest.importorskip("torch")
+
     def counted(*files):
         """The count after these files have called one another, the user's line first, and the last counts a break."""
         breaks = dynamo.Breaks()
@@ -391,6 +393,7 @@ def test_a_break_in_a_loop_whose_function_is_skipped_names_the_line(fresh):
 
 
 def test_a_break_has_the_line_that_dynamo_traces_else_the_one_that_runs(monkeypatch):
+    pytest.importorskip("torch")
     from torch._dynamo import utils
     from torch._guards import TracingContext
 
