@@ -71,3 +71,6 @@ def walk(
     by_rules: Callable[[Any, bool, dict[Any, Any]], None],
     /,
 ) -> bool: ...
+def sizes(tensor: Any, /) -> tuple[int, ...]: ...
+
+sizes_getitem: Any  # a method descriptor of shapes

@@ -18,9 +18,8 @@ import numpy as np
 
 from dynamic import grad_mode, tapes
 from dynamic.gradients import pull_cotangents
-from dynamic.inplace import own_array
 from dynamic.node import Leaf, Node
-from dynamic.tape import zeros
+from dynamic.tape import own_array, zeros
 from dynamic.tensor import Tensor, as_array, wrap
 from graphs import promotion, transforms, tree
 from graphs.errors import NotDifferentiableError, locate

@@ -13,7 +13,7 @@ import numpy as np
 
 from dynamic import grad_mode, inplace, tapes
 from dynamic.node import AfterLeaf, Edge, Leaf, turns
-from dynamic.tape import History, Way
+from dynamic.tape import History, Way, own_array
 from dynamic.tensor import Tensor, goes_back_by, wrap
 from graphs import reverse
 from graphs.errors import NotDifferentiableError, ShapeError, locate
@@ -57,7 +57,7 @@ def _deposit_all(reached: dict[Any, Any], others: Sequence[Tensor]) -> None:
             continue
         if leaf._grad is None and type(cotangent) is np.ndarray:  # what most are, in a training step
             if cotangent.base is not None or id(cotangent) in handed_out or not cotangent.flags.writeable:
-                cotangent = inplace.own_array(cotangent, handed_out)
+                cotangent = own_array(cotangent, handed_out)
             handed_out.add(id(cotangent))
             leaf._grad = wrap(cotangent)
         else:
@@ -105,7 +105,7 @@ def _gradient(
 ) -> Tensor | None:
     gradient = reached.get(source._edge)
     if gradient is not None:
-        return gradient if issubclass(type(gradient), Tensor) else wrap(inplace.own_array(gradient, handed_out))
+        return gradient if issubclass(type(gradient), Tensor) else wrap(own_array(gradient, handed_out))
     if zeros:
         return wrap(np.zeros(source.shape, source.dtype)).requires_grad_(again)
     if unused:
@@ -143,7 +143,7 @@ def _deposit(leaf: Tensor, cotangent: Any, handed_out: set[int]) -> None:
     if issubclass(type(cotangent), Tensor):
         leaf._grad = identity(cotangent) if held is None else add(held, cotangent)
     elif held is None:
-        leaf._grad = wrap(inplace.own_array(cotangent, handed_out))
+        leaf._grad = wrap(own_array(cotangent, handed_out))
     elif held.requires_grad:
         leaf._grad = add(held, wrap(cotangent))
     else:

@@ -18,13 +18,13 @@ import numpy as np
 
 from dynamic import grad_mode
 from dynamic.node import Leaf, Node, TensorData, move_kept, turns
-from graphs import dispatch
+from graphs import dispatch, promotion
 from graphs.errors import DTypeError, InplaceError, ShapeError, locate, user_line
 from graphs.ops.indexing import setitem as setitem_at
 from graphs.ops.indexing import take
 from graphs.ops.movement import astype, identity, permute_dims, reshape
-from graphs.ops.shapes import owner_of
-from graphs.ops.slicing import is_basic, setitem
+from graphs.ops.shapes import overlaps, owner_of
+from graphs.ops.slicing import Key, is_basic, setitem
 
 Array = np.ndarray[Any, Any]
 
@@ -32,16 +32,17 @@ Array = np.ndarray[Any, Any]
 class Part:
     """Elements of a block of memory that changed, which NumPy reads as an array while the block is there."""
 
-    __slots__ = ("__array_interface__", "time")
+    __slots__ = ("__array_interface__",)
 
-    def __init__(self, time: int, elements: Array) -> None:
-        self.time, self.__array_interface__ = time, elements.__array_interface__
+    def __init__(self, elements: Array) -> None:
+        self.__array_interface__ = elements.__array_interface__
 
 
 class Change(NamedTuple):
     """The last in-place change of one block of memory, and when all of it last changed, as far as is known.
 
-    `rewritten` is when a change last replaced a history too. `parts` changed since `whole`.
+    `rewritten` is when a change last replaced a history too. `parts` changed since `whole`, each at a time: a key of
+    the owner, or the elements.
     """
 
     owner: weakref.ref[Any]
@@ -49,7 +50,7 @@ class Change(NamedTuple):
     line: str
     rewritten: int
     whole: int
-    parts: tuple[Part, ...] = ()
+    parts: tuple[tuple[int, Key | Part], ...] = ()
 
 
 class _Clock:
@@ -107,15 +108,6 @@ def as_it_was(tensor: Any, *operands: Any) -> Any:
     return tensor
 
 
-def own_array(array: Array, handed_out: set[int]) -> Array:
-    """An array in memory of its own: a copy if the array is a view, read-only or was handed out before."""
-    shared = is_view(array)
-    if shared or id(array) in handed_out or not array.flags.writeable:
-        array = identity(array)
-    handed_out.add(id(array))
-    return array
-
-
 _MOST = 64
 """As many parts are held apart; with another one the whole block has changed."""
 
@@ -144,8 +136,8 @@ def assign(tensor: TensorData, result: TensorData, key: Any = ...) -> None:
     np.copyto(data, result._data)
     dispatch.tell(identity, [result._data], {}, data)
     if node is None:
-        part = _part_at(data, key)
-        _note(part, rewrites=False, is_part=part.size < data.size)
+        keys = _basic_keys(key)
+        _note(data if keys is None else data[keys], data, keys or ())
     else:  # no further name holds the data, as names are counted below
         _note(data, rewrites=True)
     if memory is not None and node is not None:
@@ -160,35 +152,46 @@ def assign(tensor: TensorData, result: TensorData, key: Any = ...) -> None:
         _renew_views(tensor, is_new=before is None)
 
 
-def _part_at(data: Array, key: Any) -> Array:
-    """The elements at a key as a view; all, where the key has arrays."""
+def write(tensor: TensorData, key: Any, value: Any) -> bool:
+    """Do `tensor[key] = value` in the elements at the key alone; False, and nothing done, where that takes an op.
+
+    It does where a history may pass, where somebody is told of ops, for an array as a key, and for a value that NumPy
+    does not broadcast and convert as ops do.
+    """
+    data, keys, mode = tensor._data, _basic_keys(key), grad_mode.now()
+    if keys is None or mode.batch is not None or dispatch.detours or dispatch.observers or not data.flags.writeable:
+        return False
+    is_tensor = type(value) is type(tensor)
+    if not is_tensor and (type(value) not in promotion.SCALARS or (type(value) is int and value.bit_length() > 63)):
+        return False
+    if mode.recording and (tensor._edge is not None or (is_tensor and value._edge is not None)):
+        return False
+    held = value._data if is_tensor else value
+    try:
+        part = data[keys]
+        if is_tensor and held.ndim > part.ndim:
+            return False
+        np.copyto(part, held)
+    except dispatch.BROKEN_RULES:  # which the op explains
+        return False
+    _note(part, data, keys)
+    return True
+
+
+def _basic_keys(key: Any) -> tuple[Any, ...] | None:
+    """A key of basic indices as a tuple that selects a view; None where it has arrays."""
     keys = key if isinstance(key, tuple) else (key,)
-    if not all(map(is_basic, keys)):
-        return data
-    part: Array = data[keys if Ellipsis in keys else (*keys, ...)]
-    return part
+    return None if not all(map(is_basic, keys)) else keys if Ellipsis in keys else (*keys, ...)
 
 
 def note_change(tensor: TensorData) -> None:
     """Note that something else has written to the memory of a tensor, which has no history."""
-    _note(tensor._data, rewrites=False)
+    _note(tensor._data)
 
 
 # Elements that share memory, as those of an expanded tensor do --------------------------------------------------------
 
 SHARING = "an expanded tensor or of windows, whose elements share memory"
-
-
-def overlaps(array: Array) -> bool:
-    """Whether elements of an array may share memory with each other."""
-    if array.flags.c_contiguous:
-        return False
-    reach = 0
-    for step, size in sorted((abs(step), size) for step, size in zip(array.strides, array.shape, strict=True)):
-        if size > 1 and step <= reach:
-            return True
-        reach += step * (size - 1)
-    return False
 
 
 def put(tensor: TensorData, key: Any, value: Any, *, fills: bool = False) -> None:
@@ -202,7 +205,7 @@ def put(tensor: TensorData, key: Any, value: Any, *, fills: bool = False) -> Non
     if is_recorded or not (fills or _is_apart(data, key)):
         raise InplaceError(locate(f"in-place change of {SHARING}; clone() it first"))
     _writable(data)[key] = held
-    _note(data, rewrites=False)
+    _note(data)
 
 
 def _is_apart(data: Array, key: Any) -> bool:
@@ -419,23 +422,29 @@ def _check_residuals(node: Node, data: np.ndarray[Any, Any]) -> None:
         node.sequence = 0
 
 
-def _note(data: np.ndarray[Any, Any], *, rewrites: bool, is_part: bool = False) -> None:
-    owner, line = owner_of(data), user_line()
+def _note(elements: Array, whole: Array | None = None, keys: Key = (), *, rewrites: bool = False) -> None:
+    """Note that elements changed: all of an array, or those at `keys` of a `whole` one."""
+    owner, line = owner_of(elements), user_line()
     key = id(owner)
-    reference = weakref.ref(owner, lambda _: _changes.pop(key, None))
+    part: Key | Part | None = None
+    if whole is not None and elements.size < whole.size:
+        part = keys if owner is whole and all(map(_is_fixed, keys)) else Part(elements)  # which costs more than a key
     with turns:
         time = clock.tick()  # so that `latest` is never set back by a thread that was late
         clock.latest = time
         if rewrites:
             clock.rewritten = time
         before = _changes.get(key)
-        rewritten = time if rewrites else before.rewritten if before is not None else 0
-        whole, parts = (before.whole, before.parts) if before is not None else (0, ())
-        if is_part and len(parts) < _MOST:
-            parts = (*parts, Part(time, data))
-        else:
-            whole, parts = time, ()
-        _changes[key] = Change(reference, time, line, rewritten, whole, parts)
+        if before is None:
+            before = Change(weakref.ref(owner, lambda _: _changes.pop(key, None)), 0, "", 0, 0)
+        parts: Any = () if part is None or len(before.parts) >= _MOST else (*before.parts, (time, part))
+        rewritten, all_changed = time if rewrites else before.rewritten, before.whole if parts else time
+        _changes[key] = Change(before.owner, time, line, rewritten, all_changed, parts)
+
+
+def _is_fixed(entry: Any) -> bool:
+    """Whether an entry of a key selects the same at any time: a slice may hold tensors."""
+    return type(entry) is not slice or {type(entry.start), type(entry.stop), type(entry.step)} <= {int, type(None)}
 
 
 def _change_since(array: Any, time: int) -> Change | None:
@@ -444,13 +453,15 @@ def _change_since(array: Any, time: int) -> Change | None:
     change = _changes.get(id(owner_of(array)))
     if change is None or change.time <= time:
         return None
-    is_old = change.whole <= time and not any(part.time > time and _share(array, part) for part in change.parts)
+    owner = change.owner()
+    is_old = change.whole <= time and not any(at > time and _share(array, part, owner) for at, part in change.parts)
     return None if is_old else change
 
 
-def _share(array: Array, part: Part) -> bool:
+def _share(array: Array, part: Key | Part, owner: Any) -> bool:
+    elements = owner[part] if type(part) is tuple else np.asarray(part)
     try:
-        return np.shares_memory(array, np.asarray(part), max_work=_WORK)  # type: ignore[arg-type]  # any int
+        return np.shares_memory(array, elements, max_work=_WORK)  # type: ignore[arg-type]  # any int
     except np.exceptions.TooHardError:
         return True
 

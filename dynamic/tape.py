@@ -111,6 +111,15 @@ def _ndim(arg: Any, ndim: int) -> int | None:
     return None if promotion.is_scalar(arg) else ndim if type(arg) is Tensor else ~ndim
 
 
+def own_array(array: np.ndarray[Any, Any], handed_out: set[int]) -> np.ndarray[Any, Any]:
+    """An array in memory of its own: a copy if the array is a view, read-only or was handed out before."""
+    shared = inplace.is_view(array)
+    if shared or id(array) in handed_out or not array.flags.writeable:
+        array = identity(array)
+    handed_out.add(id(array))
+    return array
+
+
 def zeros(edge: Node | Leaf) -> np.ndarray[Any, Any]:
     """The zero cotangent of an edge that no gradient has reached."""
     return np.zeros(edge.shape, edge.dtype)

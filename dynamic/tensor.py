@@ -20,6 +20,7 @@ from graphs.frontends.torch import functions, printing, words
 from graphs.frontends.torch.dtypes import by_number
 from graphs.frontends.torch.methods import Count, TorchMethods
 from graphs.frontends.torch.picking import part, with_part
+from graphs.ops.shapes import overlaps
 from graphs.ops.slicing import getitem
 from graphs.surface import Surface
 
@@ -75,7 +76,7 @@ class Tensor(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
     @property
     def size(self) -> Count:
         """The number of elements; `size()` is the shape, and `size(dim)` the size of an axis."""
-        return Count(self._data.size, Sizes(self._data.shape))
+        return Count(self._data.size, self._data.shape)
 
     @property
     def device(self) -> words.device:
@@ -319,15 +320,15 @@ class Tensor(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
     _before = inplace.as_it_was
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        if inplace.overlaps(self._data):
-            inplace.put(self, _as_arrays(with_known_ints(key)), value)
-        else:
-            key = with_known_ints(key)
+        key = with_known_ints(key)
+        if overlaps(self._data):
+            inplace.put(self, _as_arrays(key), value)
+        elif not inplace.write(self, key, value):
             self._assign(with_part(self, value, key), key)
 
     def fill_(self, value: Any) -> Self:
         """Set every element to one value."""
-        if not inplace.overlaps(self._data):
+        if not overlaps(self._data):
             return super().fill_(value)
         inplace.put(self, ..., value, fills=True)
         return self

@@ -26,6 +26,7 @@ from dynamic.options import UnlikeError, attributes, has_options, may_remember
 from dynamic.tape import History, Way
 from dynamic.tensor import Tensor
 from graphs import dispatch, promotion, reverse
+from graphs.dims import Sizes
 from graphs.frontends.torch import arithmetic, names
 from graphs.op import SHAPES, Attrs, Op
 from graphs.ops import elementwise
@@ -61,7 +62,10 @@ not; the second name is that of the same with the operands the other way round."
 
 def operators() -> dict[str, Any]:
     """The methods of a tensor that the compiled tape replaces."""
-    methods: dict[str, Any] = {"__getitem__": record(getitem, general=Tensor.__getitem__)}
+    methods: dict[str, Any] = {
+        "__getitem__": record(getitem, general=Tensor.__getitem__),
+        "shape": property(loops.sizes, doc=Tensor.shape.__doc__),
+    }
     for op, (plain, *reflected) in OPERATORS:
         general = getattr(Tensor, plain)
         methods[plain] = record(op, general=general, alike=True)
@@ -187,6 +191,7 @@ def _connect() -> None:
         turned_ratio=TURNED_RATIO,
         turned_work=TURNED_WORK,
         place=place.kernel,
+        sizes=Sizes,
     )
 
 
@@ -200,6 +205,7 @@ _broadcast_axes = functools.lru_cache(maxsize=4096)(reverse.broadcast_axes)
 
 
 _connect()
+Sizes.__getitem__ = loops.sizes_getitem  # type: ignore[method-assign]
 grad_mode.follow_modes(loops.follow)
 _general = tape.interpreter(pullback)
 
@@ -246,4 +252,4 @@ def _walk_backward(nodes: list[Node], cotangents: dict[Any, Any]) -> dict[Any, A
 
 
 _PLAIN = Way()
-_TOOLS = (_walk_backward, inplace.own_array, tape.zeros)
+_TOOLS = (_walk_backward, tape.own_array, tape.zeros)

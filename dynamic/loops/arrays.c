@@ -21,6 +21,39 @@ made(PyObject *value)  /* the same of what has just been made: whoever watches i
     return array;
 }
 
+/* Shapes, as graphs/dims.py has them: a tuple whose slices are shapes again. */
+
+PyObject *
+sizes(PyObject *Py_UNUSED(module), PyObject *tensor)
+{
+    if (!PyObject_TypeCheck(tensor, Tensor))
+        return PyErr_Format(PyExc_TypeError, "a shape of a %s", Py_TYPE(tensor)->tp_name);
+    PyObject *array = typed_slot(tensor, at.data, &PyArray_Type);
+    PyObject *shape = array == NULL ? NULL : Sizes->tp_alloc(Sizes, PyArray_NDIM(ARRAY(array)));
+    for (int i = 0; shape != NULL && i < PyArray_NDIM(ARRAY(array)); i++)
+        PyTuple_SET_ITEM(shape, i, PyLong_FromSsize_t(PyArray_DIM(ARRAY(array), i)));
+    return shape;
+}
+
+static PyObject *
+sizes_at(PyObject *shape, PyObject *key)
+{
+    PyObject *part = PyTuple_Type.tp_as_mapping->mp_subscript(shape, key);
+    if (part == NULL || !PySlice_Check(key))
+        return part;
+    PyObject *made_ = PyObject_CallOneArg((PyObject *)Sizes, part);
+    Py_DECREF(part);
+    return made_;
+}
+
+static PyMethodDef sizes_getitem = {"__getitem__", sizes_at, METH_O | METH_COEXIST, "The size of an axis, or some."};
+
+PyObject *
+getitem_of_sizes(void)  /* what `Sizes.__getitem__` may be */
+{
+    return PyDescr_NewMethod(Sizes, &sizes_getitem);
+}
+
 /* Of two axes of a result: 1 where the first is further out, -1 where it is further in, 0 where no array tells. */
 static int
 compare(PyObject *out, PyObject *const *arrays, Py_ssize_t count_, int axis, int other)

@@ -55,7 +55,7 @@
 
 /* What Python lends ------------------------------------------------------------------------------------------------ */
 
-extern PyTypeObject *Tensor, *Entry, *Leaf, *Pullback;
+extern PyTypeObject *Tensor, *Entry, *Leaf, *Pullback, *Sizes;
 extern PyObject *add, *reduce;              /* numpy.add, numpy.add.reduce */
 extern PyObject *summed;                    /* the same of so many numbers: graphs/ops/scans.py */
 extern Py_ssize_t many;
@@ -200,6 +200,8 @@ as_array(PyObject *value)  /* takes and gives a reference; kernels of 0-d arrays
 }
 
 /* arrays.c */
+PyObject *sizes(PyObject *module, PyObject *tensor);
+PyObject *getitem_of_sizes(void);
 PyObject *made(PyObject *value);
 PyObject *lay(PyObject *out, PyObject *const *arrays, Py_ssize_t count_);
 int disagree(PyObject *first, PyObject *second);

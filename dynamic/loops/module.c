@@ -5,7 +5,7 @@
 
 #define BLOCKS "blocks"
 
-PyTypeObject *Tensor, *Entry, *Leaf, *Pullback;
+PyTypeObject *Tensor, *Entry, *Leaf, *Pullback, *Sizes;
 PyObject *add, *reduce, *summed, *out_only, *cast, *unbroadcast, *detours, *observers;
 PyObject *product, *matmul, *dot, *divide, *multiply, *run_turned, *place, *shape_and_key;
 Py_ssize_t small, many, turned_ratio, turned_work;
@@ -70,6 +70,7 @@ static PyMethodDef functions[] = {
     {"follow", follow, METH_O, NULL},
     {"binder", binder, METH_O, NULL},
     {"history", history, METH_O, NULL},
+    {"sizes", sizes, METH_O, NULL},
     {"step", (PyCFunction)(void (*)(void))step, METH_FASTCALL, NULL},
     {"walk", (PyCFunction)(void (*)(void))walk, METH_FASTCALL, NULL},
     {NULL, NULL, 0, NULL},
@@ -82,7 +83,10 @@ open_up(PyObject *module)
     for (size_t i = 0; i < Py_ARRAY_LENGTH(types); i++)
         if (PyModule_AddType(module, types[i]) < 0)
             return -1;
-    return PyModule_AddFunctions(module, functions);
+    PyObject *getitem = getitem_of_sizes();
+    int done = getitem == NULL ? -1 : PyModule_AddObjectRef(module, "sizes_getitem", getitem);
+    Py_XDECREF(getitem);
+    return done < 0 ? -1 : PyModule_AddFunctions(module, functions);
 }
 
 /* Where the slots lie of the types, or of the type of the object, that are lent by a name. */
@@ -148,7 +152,7 @@ connect(PyObject *module, PyObject *Py_UNUSED(args), PyObject *names)
         {"product", &product, NULL},             {"matmul", &matmul, NULL},
         {"dot", &dot, NULL},                     {"small", &small, &PyLong_Type},
         {"divide", &divide, NULL},               {"multiply", &multiply, NULL},
-        {"run_turned", &run_turned, NULL},
+        {"run_turned", &run_turned, NULL},       {"sizes", &Sizes, &PyType_Type},
         {"place", &place, NULL},                 {"turned_work", &turned_work, &PyLong_Type},
         {"turned_ratio", &turned_ratio, &PyLong_Type},
     };

@@ -284,6 +284,18 @@ def owner_of(array: Any) -> Any:
     return array
 
 
+def overlaps(array: Any) -> bool:
+    """Whether elements of an array may share memory with each other."""
+    if array.flags.c_contiguous:
+        return False
+    reach = 0
+    for step, size in sorted((abs(step), size) for step, size in zip(array.strides, array.shape, strict=True)):
+        if size > 1 and step <= reach:
+            return True
+        reach += step * (size - 1)
+    return False
+
+
 def fill(shape: Shape, dtype: np.dtype[Any], value: Any, out: Array) -> Array:
     """An array of one value, in `out` where there is one, for a kernel that changes it afterwards."""
     out = np.empty(shape, dtype) if out is None else out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -131,6 +132,24 @@ def test_a_part_that_was_saved_may_not_change(key, saved, is_apart):
         return
     product.backward()
     np.testing.assert_array_equal(factor.grad.numpy()[saved], torch.tensor([1.0, 2.0, 3.0]).numpy()[saved])
+
+
+def test_a_write_touches_its_part_alone_and_remembers_where_it_was():
+    """A copy of the whole made a write to a buffer of 3 MB 60 times as long; a tensor in a slice may change later."""
+    x, factor, start = torch.zeros(100_000, 8), torch.ones(8, requires_grad=True), torch.tensor(0)
+    product = (x[0] * factor).sum()
+    tracemalloc.start()
+    try:
+        x[3] = torch.ones(8)
+        assert tracemalloc.get_traced_memory()[1] < x.nbytes / 10
+    finally:
+        tracemalloc.stop()
+    assert x[3].tolist() == [1.0] * 8
+    product.backward(retain_graph=True)
+    x[start:2] = 5.0
+    start += 1
+    with pytest.raises(InplaceError, match="a value that backward needs was changed in place"):
+        product.backward()
 
 
 def test_many_parts_are_the_whole():

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from graphs import ops
+from graphs.dims import Sizes
 from graphs.errors import DTypeError, ShapeError, locate
 from graphs.frontends.torch import arithmetic, dtypes, functions, picking, products, shapes, words
 from graphs.frontends.torch.arithmetic import of_op
@@ -383,10 +384,13 @@ class Count(int):
 
     def __new__(cls, count: int, shape: tuple[Any, ...]) -> Self:
         """Make the number of elements of a tensor of this shape."""
-        made = super().__new__(cls, count)
+        made = int.__new__(cls, count)
         made.shape = shape
         return made
 
     def __call__(self, dim: int | None = None) -> Any:
         """The shape, or the size of one axis."""
-        return self.shape if dim is None else self.shape[place(dim, len(self.shape))]
+        sizes = self.shape
+        if type(dim) is int and -len(sizes) <= dim < len(sizes):
+            return sizes[dim]
+        return Sizes(sizes) if dim is None else sizes[place(dim, len(sizes))]
