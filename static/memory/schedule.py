@@ -349,7 +349,7 @@ def leanest(graph: Graph, owner: Owner, sizes: Sizes) -> Order:
         live.append(flow.most_live(orders[3]))
     effects = [number for number in flow.own if flow.has_effect(number)]
     allowed = [i for i, order in enumerate(orders) if is_in_order(effects, order)]
-    return flow.nodes_of(orders[min(allowed, key=live.__getitem__)])
+    return [graph.nodes[number] for number in orders[min(allowed, key=live.__getitem__)]]
 
 
 Numbers = Sequence[int]
@@ -375,10 +375,6 @@ class Flow:
         if any(map(operator.ne, self.owner, self.own)):
             self.reads = [_distinct([self.owner[source] for source in sources]) for sources in self.sources]
             self.readers = _readers(self.reads)
-
-    def nodes_of(self, order: Numbers) -> Order:
-        """Return the nodes with these numbers."""
-        return [self.graph.nodes[number] for number in order]
 
     def has_effect(self, number: int) -> bool:
         """Whether a node has an effect beside computing."""
@@ -410,8 +406,7 @@ class Flow:
         for i, number in enumerate(order):
             position[number] = i
         missing, left = list(map(len, self.sources)), list(map(len, readers))
-        freed = self._freed_alone()
-        done, ran = bytearray(len(order)), []
+        freed, done, ran = self._freed_alone(), bytearray(len(order)), []
         for node in order:
             ready = [] if done[node] else [position[node]]
             while ready:

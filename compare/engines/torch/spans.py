@@ -35,10 +35,8 @@ GRAPHS = "graphs, op by op"
 """The part of graphs that a backend runs without Inductor's kernels."""
 CALL, GRAPH, BACKWARD, ENGINE = "call", "graph", "backward", "engine"
 """The clocks: of the compiled function, of a graph, of a graph's backward pass, and of autograd's engine."""
-
 COMPILED = "CompiledFunction"
 """The name of AOTAutograd's function of a graph with a backward pass."""
-
 SECONDS, BLOCK = 2.0, 0.02
 """About the seconds of all blocks, and of one."""
 LEAST = 3
@@ -347,7 +345,6 @@ def call_parts(
         ops = dispatcher.OutsideOps().of_call(eager.bind(index))
     ran = samples[0].graphs()
     guards = sum(count * watch.graphs[name].guard_seconds() for name, count in ran.items() if name in watch.graphs)
-    number = guard_count(ran)
     is_one = whole and sum(ran.values()) == 1 and not step.observed.breaks
     parts = split(samples, guards, None if is_one else _entry(), whole=whole)
     outside.pop("", None)
@@ -359,7 +356,7 @@ def call_parts(
         None,
         whole=_lower(plain),
         parts=parts,
-        guards=number,
+        guards=guard_count(ran),
         graphs=graph_costs(samples, {name: graph.lines for name, graph in watch.graphs.items()}),
         ops={line: cost.kernels for line, cost in ops.items() if line and cost.kernels},
         outside=outside,
