@@ -254,7 +254,8 @@ def test_every_order_computes_the_graph_and_the_chosen_one_is_no_worse(block):
         sizes = {n: n.spec.nbytes for n in scheduling.in_arena(graph.nodes, graph.outputs, seen.owner)}
         flow = scheduling.Flow(graph, seen.owner, sizes)
         late = flow.demand_order()
-        for order in map(flow.nodes_of, (late, flow.eager(flow.own), flow.eager(late))):
+        for numbers in (late, flow.eager(flow.own), flow.eager(late)):
+            order = [graph.nodes[number] for number in numbers]
             done: set[Node] = set()
             for node in order:
                 assert done.issuperset(node.inputs)
