@@ -48,8 +48,8 @@ def leaf(array: Any, dtype: Any = None, device: Any = None, requires_grad: bool 
 def make_leaf(array: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
     """A leaf tensor of an array; in a trace, a constant of its graph. Complex numbers become a pair of leaves."""
     if np.asarray(array).dtype.kind == "c":
-        parts = np.ascontiguousarray([array.real, array.imag])
-        return complexes.complex(*[make_leaf(part.copy(), None, device, requires_grad) for part in parts])
+        parts = (array.real.copy(), array.imag.copy())
+        return complexes.complex(*[make_leaf(part, None, device, requires_grad) for part in parts])
     tensor = leaf(array, dtype, device, requires_grad)
     return tensor if requires_grad and capture.step_trace() is None else capture.make_constant(tensor)
 

@@ -336,14 +336,14 @@ def call_parts(
             plain, samples = _blocks(call, clocked, begin, watch)
         if step.compiles != compiles:
             raise UnsupportedError("it compiles again in later calls")
-        if any(sample.graphs() != samples[0].graphs() for sample in samples):
+        ran = samples[0].graphs()
+        if any(sample.graphs() != ran for sample in samples):
             raise UnsupportedError("its calls do not run the same graphs")
-        if not samples[0].graphs():
+        if not ran:
             raise UnsupportedError("no graph that Dynamo has captured runs in it")
         watch.is_watching = True
         outside = watch.outside.of_call(call)
         ops = dispatcher.OutsideOps().of_call(eager.bind(index))
-    ran = samples[0].graphs()
     guards = sum(count * watch.graphs[name].guard_seconds() for name, count in ran.items() if name in watch.graphs)
     is_one = whole and sum(ran.values()) == 1 and not step.observed.breaks
     parts = split(samples, guards, None if is_one else _entry(), whole=whole)
