@@ -133,6 +133,7 @@ def assign(tensor: TensorData, result: TensorData, key: Any = ...) -> None:
     if node is not None and is_view(data) and _is_seen(owner_of(data)):
         memory = ViewedMemory(tensor)
         memory.write(tensor, result)
+    _copy_saved(tensor._edge, data)
     np.copyto(data, result._data)
     dispatch.tell(identity, [result._data], {}, data)
     if node is None:
@@ -164,7 +165,8 @@ def write(tensor: TensorData, key: Any, value: Any) -> bool:
     is_tensor = type(value) is type(tensor)
     if not is_tensor and (type(value) not in promotion.SCALARS or (type(value) is int and value.bit_length() > 63)):
         return False
-    if mode.recording and (tensor._edge is not None or (is_tensor and value._edge is not None)):
+    edge, its_edge = tensor._edge, value._edge if is_tensor else None
+    if type(edge) is Node or (mode.recording and (edge is not None or its_edge is not None)):
         return False
     held = value._data if is_tensor else value
     try:
@@ -176,6 +178,16 @@ def write(tensor: TensorData, key: Any, value: Any) -> bool:
         return False
     _note(part, data, keys)
     return True
+
+
+def _copy_saved(edge: Any, data: Array) -> None:
+    """Before an array changes, copy what the op that made it saved of it, where the op `copies`."""
+    while type(edge) is Node and edge.op.view and edge.edges:
+        edge = edge.edges[0]
+    saved = edge.saved if type(edge) is Node and edge.op.copies and edge.sequence else None
+    if type(saved) is tuple and not _change_since(data, edge.sequence):  # no other type, such as a checkpoint's
+        owner = owner_of(data)
+        edge.saved = tuple([identity(x) if isinstance(x, np.ndarray) and owner_of(x) is owner else x for x in saved])
 
 
 def _basic_keys(key: Any) -> tuple[Any, ...] | None:
@@ -200,11 +212,10 @@ def put(tensor: TensorData, key: Any, value: Any, *, fills: bool = False) -> Non
     Raises InplaceError where elements of the part share memory with each other, or where gradients would pass.
     """
     data = tensor._data
-    held = getattr(value, "_data", value)
     is_recorded = grad_mode.is_grad_enabled() and any(getattr(x, "requires_grad", False) for x in (tensor, value))
     if is_recorded or not (fills or _is_apart(data, key)):
         raise InplaceError(locate(f"in-place change of {SHARING}; clone() it first"))
-    _writable(data)[key] = held
+    _writable(data)[key] = getattr(value, "_data", value)
     _note(data)
 
 
@@ -227,8 +238,7 @@ def _writable(data: Array) -> Array:
     return np.ndarray(data.shape, data.dtype, owner, start, data.strides)
 
 
-# Views taken before their base got a history: a change of the base changes their values, and so their history. By the
-# id of the owner of the memory.
+# Views taken before their base got a history: a change of the base changes their values, and so their history.
 _older: dict[int, tuple[weakref.ref[Any], list[weakref.ref[Any]]]] = {}  # by the id of the memory's owner
 
 
@@ -320,8 +330,7 @@ class ViewedMemory:
     def write(self, view: TensorData, result: TensorData) -> None:
         """Let the memory have the history of a result where a view of it lies."""
         self.places = [_places(t._data, self.elements._data) for t in self.tensors]
-        flat = reshape(self.elements, (-1,))
-        self.now = setitem_at(flat, result, _places(view._data, self.elements._data))
+        self.now = setitem_at(reshape(self.elements, (-1,)), result, _places(view._data, self.elements._data))
 
     def renew(self) -> None:
         """Give each tensor the history of what lies in its memory now."""
@@ -373,8 +382,7 @@ def _passing() -> int:
     named = PassingCounter()
     named[0] += 1
     named += 1
-    passing, seen = counts
-    return passing if passing < seen else 0
+    return counts[0] if counts[0] < counts[1] else 0
 
 
 _PASSING = _passing()
@@ -461,13 +469,9 @@ def _change_since(array: Any, time: int) -> Change | None:
 def _share(array: Array, part: Key | Part, owner: Any) -> bool:
     elements = owner[part] if type(part) is tuple else np.asarray(part)
     try:
-        return np.shares_memory(array, elements, max_work=_WORK)  # type: ignore[arg-type]  # any int
-    except np.exceptions.TooHardError:
+        return np.shares_memory(array, elements, max_work=10_000)  # type: ignore[arg-type]  # any int
+    except np.exceptions.TooHardError:  # PyTorch takes any two parts as common
         return True
-
-
-_WORK = 10_000
-"""How many steps NumPy may take to find a common element; PyTorch takes any two parts as common."""
 
 
 def check_saved(node: Node) -> None:

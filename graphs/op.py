@@ -233,6 +233,7 @@ class Op:
     gathers   the kernel reads no more elements of its first input than it returns
     marks     the op returns its input, and only marks it while a function is traced: no finished graph holds the op
     divides   a sum over axes that is divided by the count of what was added
+    copies    the rules read the result, as PyTorch's do not: a change of it in place first copies it for them
     widens    the rules round more than once, and take float16 as float32: elementwise ops and reductions whose rules
               read values. The result of a rule is rounded to float16 again
     rule_fails  a rule may raise for values that the kernel takes; by default true for a user's rules alone
@@ -277,6 +278,7 @@ class Op:
         gathers: bool = False,
         marks: bool = False,
         divides: bool = False,
+        copies: bool = False,
         fails: Fails | None = None,
         repeatable: bool | None = None,
         exact: bool = False,
@@ -297,17 +299,15 @@ class Op:
         self.family = family
         self.arity = _arity(infer) if arity == OF_INFER else arity
         self.broadcasts = broadcasts
-        self.view = view
-        self.infix = infix
-        self.effect = effect
-        self.parts = parts
+        self.view, self.infix = view, infix
+        self.effect, self.parts = effect, parts
         written = [rule for rule in (*self.rules, self.common) if rule]
         is_ours_alone = all(rule.is_ours for rule in written)
         self.zero_safe = zero_safe or (
             bool(written) and is_ours_alone and not any(rule.reads_values for rule in written)
         )
         self.holds, self.gathers, self.exact = holds, gathers, exact
-        self.marks, self.divides = marks, divides
+        self.marks, self.divides, self.copies = marks, divides, copies
         family_fails, family_repeats = _FAMILIES.get(family, ("raises", False))
         self.fails: Fails = fails or ("never" if view else family_fails)
         self.repeatable = family_repeats if repeatable is None else repeatable

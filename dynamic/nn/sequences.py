@@ -215,6 +215,7 @@ gru: Op = Op(
     lambda gates, weight, hidden, bias: _infer(5, gates, hidden),
     rules=(lambda g: g.of_input, _weight_rule, lambda g: g.first[0], lambda g: ops.sum(g.of_state, axis=(0, 1))),
     common=_gru_cotangents,
+    copies=True,
     cost=_cost,
     family="recurrent",
     listed=False,

@@ -61,6 +61,7 @@ divide: Op = elementwise(
     infix=" / ",
     doc="x / y, true division.",
     exact=True,
+    copies=True,
     torch=TorchName("floats", "true_divide", in_place=True, single=(0, 1)),
 )
 pow: Op = elementwise(

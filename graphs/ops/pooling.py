@@ -154,7 +154,7 @@ def _window_pick(x: Array, tap: Array, *, window: Window, out: Array = None) -> 
 # Ops --------------------------------------------------------------------------------------------------------------
 
 
-def _to_windows(name: str, kernel: Kernel, infer: Infer, *rules: Vjp) -> Op:
+def _to_windows(name: str, kernel: Kernel, infer: Infer, *rules: Vjp, copies: bool = False) -> Op:
     """Make an op from elements to windows; its cost is one operation for each tap of each window."""
 
     def prepare(x: Array, /, *others: Array, window: Window) -> Prepared:
@@ -172,6 +172,7 @@ def _to_windows(name: str, kernel: Kernel, infer: Infer, *rules: Vjp) -> Op:
         cost=cost,
         family="window",
         zero_safe=True,
+        copies=copies,
     )
 
 
@@ -236,7 +237,7 @@ window_sum: Op = _to_windows(
     lambda g, x_shape, window: window_spread(g, sizes=_sizes_of(x_shape, window), window=window),
 )
 window_spread: Op = _to_elements("window_spread", _window_spread, lambda g, window: window_sum(g, window=window))
-window_max: Op = _to_windows("window_max", _window_max, _infer, _max_rule)
+window_max: Op = _to_windows("window_max", _window_max, _infer, _max_rule, copies=True)
 window_argmax: Op = _to_windows("window_argmax", _window_argmax, _infer_argmax)
 window_place: Op = _to_elements(
     "window_place", _window_place, lambda g, y, window: window_pick(g, y, window=window), None

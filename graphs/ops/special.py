@@ -249,6 +249,7 @@ erfinv: Op = elementwise(
     dtype=lambda x: np.result_type(x, 0.5),
     flops=400,
     doc="The y with erf(y) = x; infinite at -1 and 1, NaN beyond.",
+    copies=True,
     torch=TorchName("floats", in_place=True),
 )
 erfcinv: Op = elementwise(

@@ -11,7 +11,7 @@ import pytest
 import dynamic as torch
 from dynamic import inplace
 from dynamic.nn import functional as F  # noqa: N812
-from graphs.errors import InplaceError
+from graphs.errors import InplaceError, NotDifferentiableError
 from tests.helpers.together import together
 
 X, OTHER = np.array([0.1, 0.2, 0.3, 0.4]), np.array([0.3, 0.5, 0.7, 0.9])
@@ -81,6 +81,40 @@ def test_a_value_that_another_op_saved_is_still_refused():
     only_added.mul_(3)  # a product with a number saves nothing
     only_added.sum().backward()
     np.testing.assert_array_equal(x.grad.numpy(), 6)
+
+
+GRU = torch.nn.GRU(2, 2).double()
+RESULTS = {
+    "divide": lambda x: 1 / x, "normalize": lambda x: F.normalize(x, dim=0), "erfinv": torch.erfinv,
+    "max_pool1d": lambda x: F.max_pool1d((x * x)[None, None], 2), "view": lambda x: (1 / x).view(2, 2).t(),
+    "gru": lambda x: GRU(x.view(2, 1, 2))[0],
+}  # fmt: skip
+
+
+@together("name,is_recorded", itertools.product(RESULTS, (True, False)))
+def test_a_result_that_pytorch_does_not_save_may_change(name, is_recorded):
+    """Our rules of these ops read the result, so a change copies it for them; those of exp read it in PyTorch too."""
+    found = []
+    for copied in (False, True):
+        x = torch.tensor(X).requires_grad_()
+        result = RESULTS[name](x)
+        y = result.clone() if copied else result
+        with torch.set_grad_enabled(is_recorded):
+            y += 1
+            y[:1] = x[0]
+        (gradient,) = torch.autograd.grad((y * y).sum(), x, create_graph=True)
+        found.append((y, gradient, *torch.autograd.grad((gradient * gradient).sum(), x)))
+    for changed, expected in zip(*found, strict=True):
+        np.testing.assert_allclose(changed.detach().numpy(), expected.detach().numpy(), rtol=1e-12)
+
+
+def test_what_backward_has_freed_stays_freed():
+    y = 1 / torch.tensor(X).requires_grad_()
+    loss = y.sum()
+    loss.backward()
+    y += 1
+    with pytest.raises(NotDifferentiableError, match="a second time"):
+        loss.backward()
 
 
 VIEWS = {"y[0]": lambda y: y[0], "y[:1]": lambda y: y[:1], "y[3:]": lambda y: y[3:], "y.T": lambda y: y.t()}

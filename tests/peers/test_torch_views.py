@@ -155,3 +155,35 @@ def test_results_lie_in_memory_as_pytorchs(kind, result):
         if right is not None and not is_left and (mine := lies(dynamic, view, result)) != right:
             wrong[layout] = mine, right
     assert not wrong
+
+
+PLAIN = "acos atan cos erf erfinv exp log logit reciprocal rsqrt sigmoid sinc sqrt square tan tanh"
+LAYERS = "celu elu gelu hardshrink hardsigmoid hardswish logsigmoid mish relu selu silu softplus softsign tanhshrink"
+RESULTS: dict[str, Any] = {
+    **{name: lambda m, x, name=name: getattr(m, name)(x) for name in PLAIN.split()},
+    **{name: lambda m, x, name=name: getattr(m.nn.functional, name)(x) for name in LAYERS.split()},
+    "softmax": lambda m, x: x.softmax(0), "log_softmax": lambda m, x: x.log_softmax(0),
+    "normalize": lambda m, x: m.nn.functional.normalize(x, dim=0), "amax": lambda m, x: x.amax(0),
+    "div": lambda m, x: x / (x + 1), "pow": lambda m, x: x**x, "hypot": lambda m, x: m.hypot(x, x + 1),
+    "max": lambda m, x: x.view(2, 2).max(0).values, "cummax": lambda m, x: x.cummax(0).values,
+    "view": lambda m, x: (1 / x).view(2, 2).t(), "inv": lambda m, x: m.linalg.inv(x.view(2, 2)),
+    "max_pool1d": lambda m, x: m.nn.functional.max_pool1d(x[None], 2),
+    "avg_pool1d": lambda m, x: m.nn.functional.avg_pool1d(x[None], 2),
+    "layer_norm": lambda m, x: m.nn.functional.layer_norm(x, (4,)),
+    "gru": lambda m, x: m.nn.GRU(2, 2)(x.view(2, 1, 2))[0],
+}  # fmt: skip
+
+
+@together("name", list(RESULTS))
+def test_a_result_that_changes_is_refused_only_where_pytorch_refuses_it(name: str) -> None:
+    refused = []
+    for module in (torch, dynamic):
+        x = module.tensor([0.1, 0.2, 0.4, 0.3], requires_grad=True)
+        result = RESULTS[name](module, x)
+        result += 1
+        try:
+            result.sum().backward()
+            refused.append(False)
+        except (RuntimeError, GraphError):
+            refused.append(True)
+    assert refused[0] == refused[1]
