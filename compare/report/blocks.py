@@ -223,7 +223,9 @@ WORDS: Mapping[str, str] = {
 }
 _FORMS = {"traced": "trace", "padded": "padding", "shape policies": "shape policy"}
 _ANY = "|".join(sorted(map(re.escape, (*WORDS, *_FORMS)), key=len, reverse=True))
-_WORD = re.compile(rf"(?<![-\w])(?:{_ANY})(?:s|es)?(?![-\w]| flow)", re.IGNORECASE)
+CODE = re.compile(r"`([^`\n]+)`")
+"""Matches what a sentence has in backticks."""
+_WORD = re.compile(rf"{CODE.pattern}|(?<![-\w])(?:{_ANY})(?:s|es)?(?![-\w]| flow|\.\w)", re.IGNORECASE)
 
 _EACH = "Each word with what it means here; pointing at a word says it too"
 WORDS_NAME = "words"
@@ -242,11 +244,11 @@ def glossary(sections: Iterable[Section]) -> Section | None:
 
 
 def words_in(text: str) -> Iterator[tuple[str, str]]:
-    """Split a text into pieces, each with its glossary word, which is "" for text between words."""
+    """Split a text into pieces, each with its glossary word, which is "" for code and for text between words."""
     end = 0
     for match in _WORD.finditer(text):
         yield text[end : match.start()], ""
-        yield match[0], _base(match[0])
+        yield match[0], "" if match[1] else _base(match[0])
         end = match.end()
     yield text[end:], ""
 

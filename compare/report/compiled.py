@@ -61,7 +61,7 @@ def sentences(records: Records) -> list[str]:
 def whys(records: Records, besides: Container[str] = ()) -> list[str]:
     """Return sentences on why modes ran eager, broke graphs, compiled again or are slower, and on compile time.
 
-    Modes in `besides` are left out, and so are all but the first reasons, since a section has them all.
+    Modes in `besides` are left out, and so are advice and all but the first reasons, since a section has them all.
     """
     told = records_of(records, Compilations)
     kept = [replace(each, modes={m: row for m, row in each.modes.items() if m not in besides}) for each in told]
@@ -83,8 +83,8 @@ def _reruns(record: Compilations) -> Iterator[str]:
     """Yield sentences on what ran eager, on graph breaks, and on compilations after the first."""
     again = {mode: _again(row.made) for mode, row in record.modes.items()}
     yield from _limit_sentences(record)
-    yield from _each(BROKE, {mode: row.breaks for mode, row in record.modes.items()})
-    yield from _each(AGAIN, {mode: _tally(reasons) for mode, reasons in again.items()})
+    yield from _each(BROKE, {mode: row.breaks for mode, row in record.modes.items()}, advice=False)
+    yield from _each(AGAIN, {mode: _tally(reasons) for mode, reasons in again.items()}, advice=False)
 
 
 def _again(made: Sequence[CompilationRow]) -> list[str]:
@@ -100,10 +100,10 @@ def agreement(records: Records) -> list[str]:
 def reasons(records: Records) -> Section | None:
     """Return the section with all reasons for compilations and graph breaks, each with its count by mode."""
     rows = [
-        (what, reason, _mode_counts(by), *(_costs(_compilations_for(record, reason)) if what == COMPILED else ("", "")))
+        (what, _with_advice(why, counts), _mode_counts(by), *_costs(_compilations_of(record, why) * (what == COMPILED)))
         for record in records_of(records, Compilations)
         for what, counts in (*_counts(record), ("ran eager what was new after", _limits(record)))
-        for reason, by in group_reasons(counts).items()
+        for why, by in group_reasons(counts).items()
     ]
     table = Table(("what", "why", "in", "took, with no code on the disk", "of it"), tuple(rows), "lllrl")
     return section("Compilations and graph breaks", table) if rows else None
@@ -350,7 +350,7 @@ def _inside(row: CallPartsRow, line: str) -> tuple[str, str]:
     return f"{ops - cost.kernels} of {ops}", text.seconds(cost.seconds) if cost.seconds else ""
 
 
-def _compilations_for(record: Compilations, reason: str) -> list[CompilationRow]:
+def _compilations_of(record: Compilations, reason: str) -> list[CompilationRow]:
     """Return the compilations for a reason, over all modes."""
     return [piece for mode in record.modes.values() for piece in mode.made if _alike(piece.reason) == _alike(reason)]
 
@@ -378,14 +378,19 @@ def _tally(reasons: list[str]) -> dict[str, int]:
     return {reason: reasons.count(reason) for reason in reasons}
 
 
-def _each(what: str, counts: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
+def _each(what: str, counts: Mapping[str, Mapping[str, int]], *, advice: bool = True) -> Iterator[str]:
     most = sorted(group_reasons(counts).items(), key=lambda item: -max(item[1].values()))
-    below = {_alike(reason): reason.partition("\n")[2] for each in counts.values() for reason in each}
     for reason, by in most[:MOST_REASONS]:
-        advice = below[_alike(_PLACES.sub("", reason))].splitlines()
-        yield ". ".join([f"{_mode_counts(by)} {what}: {reason}", *(line.rstrip(".") for line in advice)])
+        yield f"{_mode_counts(by)} {what}: {_with_advice(reason, counts) if advice else reason}"
     if len(most) > MOST_REASONS:
         yield f"... {what} for {text.count_noun(len(most) - MOST_REASONS, 'further reason')}; --out keeps all"
+
+
+def _with_advice(reason: str, counts: Mapping[str, Mapping[str, int]]) -> str:
+    """Return a reason as `group_reasons` gives it, with the lines of advice that stand below it in the records."""
+    below = {_alike(each): each.partition("\n")[2] for reasons in counts.values() for each in reasons}
+    advice = below[_alike(_PLACES.sub("", reason))].splitlines()
+    return ". ".join([reason, *(line.rstrip(".") for line in advice)])
 
 
 def group_reasons(counts: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, int]]:

@@ -48,14 +48,14 @@ def finish(directory: Path, records: list[Record]) -> list[Verdict]:
 
 
 def answer(records: Records) -> Section:
-    """Return the section that opens the page: what to do, the reason, and a row for each mode."""
+    """Return the section that opens the page: what to do, what to change, why, and a row for each mode."""
     measured = _function_of(records)
     header, *rows = show.table(measured)
     table = Table(header, tuple(rows), "l" + "r" * (len(header) - 1)) if rows else None
     tried = remedies.changes_of(records)
     first = at_threads(records, threads_asked(records)[0])
     left = {*tried, *measured.verdict.refused}
-    why = (*_refusals(measured, tried), *compiled.whys(first, left), *remedies.suggestions(first))
+    why = (*_refusals(measured, tried), *remedies.suggestions(first), *compiled.whys(first, left))
     return Section("The answer", tuple(filter(None, (*show.answer(measured, place=False), *why, table))), suite.NAME)
 
 

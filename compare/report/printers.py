@@ -75,7 +75,10 @@ def _environment(unused: set[str]) -> Environment:
 
 
 def _link_terms(unused: set[str], said: str) -> Markup:
-    """Link the first use of each defined word to its meaning; `unused` are the words not linked on the page yet."""
+    """Link the first use of each defined word to its meaning, and set what stands in backticks as code.
+
+    `unused` are the words that are not linked on the page yet.
+    """
     pieces = []
     for piece, word in blocks.words_in(said):
         if word in unused:
@@ -86,7 +89,8 @@ def _link_terms(unused: set[str], said: str) -> Markup:
                 )
             )
         else:
-            pieces.append(Markup("{}").format(piece))
+            code = blocks.CODE.fullmatch(piece)
+            pieces.append(Markup("<code>{}</code>").format(code[1]) if code else Markup("{}").format(piece))
     return Markup("").join(pieces)
 
 

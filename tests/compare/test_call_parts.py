@@ -204,8 +204,13 @@ def test_the_first_screen_of_the_page_says_why_a_mode_without_breaks_is_slower()
     (said,) = compiled.whys(records())
     assert said.startswith("compile has no graph break, and yet a call takes 2× the time of eager")
     assert compiled.whys(records(), {"compile"}) == []
-    (broken,) = compiled.whys(records(breaks={"a print": 1}))
-    assert broken == "compile broke the graph: a print"
+    advised = records(breaks={"a print\nSet a switch.\nSee a page": 1})
+    assert compiled.whys(advised) == ["compile broke the graph: a print"]
+    assert "compile broke the graph: a print. Set a switch. See a page" in compiled.sentences(advised)
+    (table,) = compiled.reasons(advised).blocks
+    assert [row[:3] for row in table.rows if row[0] == compiled.BROKE] == [
+        (compiled.BROKE, "a print. Set a switch. See a page", "compile")
+    ]
 
 
 def test_nothing_is_explained_that_is_not_slower_or_has_breaks():

@@ -172,7 +172,7 @@ SITUATIONS = {
         "The change that was tried gains nothing beside compile. "
         "Keep compiled code: torch.compiler.save_cache_artifacts() at the end, load_cache_artifacts() at the start: "
         "the first pass takes 9 s instead of 61 s. "
-        "Not tried: f.py:25 branches on a value (if out.mean() > 0:): write torch.where(test, a, b) for both values, "
+        "Not tried: f.py:25 branches on a value (if out.mean() > 0): write torch.where(test, a, b) for both values, "
         "or torch.cond for both calls.",
     ),
 }  # fmt: skip

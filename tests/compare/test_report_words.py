@@ -35,6 +35,13 @@ def test_a_part_of_another_word_is_none():
     assert "".join(piece for piece, _ in words_in("the control, a step")) == "the control, a step"
 
 
+def test_code_and_names_of_files_are_no_words():
+    shown = printers.to_html(page("Set `mode = <step>` (step.py:3, tape.c).", "A lone ` and a plan."))
+    assert "Set <code>mode = &lt;step&gt;</code> (step.py:3, tape.c)." in shown
+    assert links(shown) == [("words-plan", "plan")]
+    assert "A lone ` and" in shown
+
+
 def test_every_form_has_its_word():
     for form, word in {"shape policies": "shape policy", "Rungs": "rung", "traced": "trace", "ops": "op"}.items():
         assert [base for _, base in words_in(form) if base] == [word]

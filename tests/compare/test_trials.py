@@ -240,7 +240,7 @@ def test_a_branch_on_a_value_is_shown_and_not_tried():
     said = "Data-dependent branching (step.py:25: if out.mean() > 0:)"
     assert words(told(breaks=[said]), {}) == {}
     (shown,) = trials.by_hand([said, said])
-    assert shown.startswith("step.py:25 branches on a value (if out.mean() > 0:): write torch.where(test, a, b)")
+    assert shown.startswith("step.py:25 branches on a value (if out.mean() > 0): write torch.where(test, a, b)")
 
 
 @pytest.mark.parametrize(

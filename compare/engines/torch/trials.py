@@ -243,7 +243,7 @@ RULES = (
     RemedyRule("compiled-autograd", re.compile(r"Tensor\.backward\(\)"), _always({"compiled_autograd": True})),
 )  # fmt: skip
 SHOWN = {
-    re.compile(r"Data-dependent branching \((\S+:\d+): (.*)\)"): (
+    re.compile(r"Data-dependent branching \((\S+:\d+): (.*?):?\)$"): (
         "{} branches on a value ({}): write torch.where(test, a, b) for both values, or torch.cond for both calls"
     ),
 }
