@@ -336,39 +336,69 @@ class Donations:
         self._calls: defaultdict[int, WeakSet[_OwnCall]] = defaultdict(WeakSet)
 
     def bind(self, built: Callable[..., Any], args: tuple[Any, ...]) -> BoundCall:
-        """Bind a call with copies of its arrays; a run whose copies were donated is given new copies by `kept`."""
+        """Bind a call with copies of its arrays; a run whose copies were donated is given new ones by `kept`."""
         call = _OwnCall(built, args)
         for leaf in _arrays(args):
             self._calls[id(leaf)].add(call)
         return BoundCall(call.run, call.result, call.now.within)
 
     def kept(self, array: Any) -> Piece:
-        """Return a piece that restores an array: calls that have donated a copy of it get new copies."""
+        """Return a piece that restores an array: calls that have donated a copy of it get new copies, or go on."""
 
-        def same() -> bool:
-            return not any(call.is_spent for call in self._calls.get(id(array), ()))
+        def spent_calls() -> list[_OwnCall]:
+            return [call for call in self._calls.get(id(array), ()) if call.is_spent]
 
         def back() -> None:
             for call in self._calls.get(id(array), ()):
-                if call.is_spent:
+                if call.is_spent or call.went_on:
                     call.renew()
 
-        return Piece(same, back)
+        def again() -> None:
+            for call in spent_calls():
+                call.go_on()
+
+        return Piece(lambda: not spent_calls(), back, again=again)
 
 
 class _OwnCall:
     def __init__(self, built: Callable[..., Any], args: tuple[Any, ...]) -> None:
         self.built, self.args = built, args  # which also keeps the ids of the arrays
+        self.returned: Any = None
+        self.donates = self.went_on = False
         self.renew()
 
     def renew(self) -> None:
         """Make new copies of the arguments and bind the call to them."""
-        args = copy_arguments(self.args)
-        self.copies, self.now = _arrays(args), bind_call(self.built, args)
+        self._take(copy_arguments(self.args))
+        self.went_on = False
+
+    def go_on(self) -> None:
+        """Give the arguments that were donated what came back in their place, as a loop does; copies if nothing did."""
+        parts = [self.returned, *(self.returned if isinstance(self.returned, (tuple, list)) else ())]
+        own: list[Any] = []
+        for argument, written in zip(self.own, self.args, strict=True):
+            if not _is_spent(argument):
+                own.append(argument)
+                continue
+            spec = _spec(argument)
+            place = next((i for i, part in enumerate(parts) if _spec(part) == spec and not _is_spent(part)), None)
+            own.append(copy_arguments(written) if place is None else parts.pop(place))
+        self._take(tuple(own))
+        self.went_on = True
+
+    def _take(self, own: tuple[Any, ...]) -> None:
+        """Bind the call to these arguments, once they are computed: JAX copies arrays while Python goes on."""
+        import jax
+
+        self.own = jax.block_until_ready(own)
+        self.copies, self.now = _arrays(own), bind_call(self.built, own)
 
     def run(self) -> Any:
-        """Run the call with the current copies."""
-        return self.now.run()
+        """Run the call with the current arguments."""
+        if not self.donates:
+            return self.now.run()
+        self.returned = self.now.run()
+        return self.returned
 
     def result(self, returned: Any) -> Any:
         """Return the value and the gradients."""
@@ -377,7 +407,21 @@ class _OwnCall:
     @property
     def is_spent(self) -> bool:
         """Return whether a copy has been donated."""
-        return any(copy.is_deleted() for copy in self.copies)
+        spent = any(copy.is_deleted() for copy in self.copies)
+        self.donates |= spent
+        return spent
+
+
+def _is_spent(tree: Any) -> bool:
+    return any(array.is_deleted() for array in _arrays(tree))
+
+
+def _spec(tree: Any) -> Any:
+    """Return the structure of a container, with the shape and dtype of each array and the type of other leaves."""
+    import jax
+
+    leaves, structure = jax.tree_util.tree_flatten(tree)
+    return structure, [(leaf.shape, leaf.dtype) if hasattr(leaf, "dtype") else type(leaf) for leaf in leaves]
 
 
 class DonatingStep(Bindable):

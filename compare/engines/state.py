@@ -14,7 +14,7 @@ import sys
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import (
@@ -49,7 +49,8 @@ class Piece:
 
     `rewind` restores only values that run out: plain numbers and iterators. Arrays stay, and so do entries added since.
     `counts` tells whether a plain number of it has changed. `parts` are values inside it. `is_argument` marks an array
-    among the arguments that is not trained.
+    among the arguments that is not trained. `again` makes an array that a call takes away ready for the next one, which
+    then goes on from what this one returned.
     """
 
     same: Callable[[], bool] = lambda: True
@@ -59,6 +60,7 @@ class Piece:
     is_argument: bool = False
     rewind: Callable[[], None] = lambda: None
     counts: Callable[[], bool] = lambda: False
+    again: Callable[[], None] | None = None
 
 
 Kept = Callable[[Any], Piece | None]
@@ -149,7 +151,7 @@ class Snapshot:
         piece = self._kept(value) or _numbers(value)
         if piece is not None:
             is_argument = is_argument and not getattr(value, "requires_grad", False)
-            self.pieces.append(Piece(piece.same, piece.back, of=value, is_argument=is_argument))
+            self.pieces.append(replace(piece, parts=(), of=value, is_argument=is_argument))
             self._next(piece.parts, label, False, built)
         elif issubclass(kind, _RUNNING):
             self._running.append((label, value, _position(value)))
@@ -258,7 +260,8 @@ def _slots(value: Any) -> Iterator[tuple[str, Any]]:
 def turns_of(state: Snapshot, epochs: Sequence[Callable[[], None]]) -> Turns:
     """Return the turns that restore the state in which these epochs begin; the state is restored at the end.
 
-    Each epoch runs once to find its changes. Arguments are restored before each call, other changes before each block.
+    Each epoch runs once to find its changes. Arguments are restored before each call, other changes before each block,
+    and so are arguments that a call takes away: they are made ready again before each call.
     """
     changed: dict[int, Piece] = {}
     try:
@@ -269,8 +272,9 @@ def turns_of(state: Snapshot, epochs: Sequence[Callable[[], None]]) -> Turns:
     finally:
         state.restore()
     arguments = [piece for piece in changed.values() if piece.is_argument]
-    others = [piece for piece in changed.values() if not piece.is_argument]
-    return Turns(state.back(others) if others else None, state.back(arguments) if arguments else None)
+    before_block = [piece for piece in changed.values() if not piece.is_argument or piece.again]
+    before_call = [replace(piece, back=piece.again or piece.back) for piece in arguments]
+    return Turns(state.back(before_block) if before_block else None, state.back(before_call) if before_call else None)
 
 
 # Pieces ---------------------------------------------------------------------------------------------------------------

@@ -6,9 +6,10 @@ state that a call changes (`state`), the results that calls must give (`referenc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
+from itertools import count
 from math import prod
 from typing import Any, Literal, Self
 
@@ -27,6 +28,8 @@ from compare.records.record import Status
 from compare.workloads.base import Case
 
 Kind = Literal["workload", "model", "function"]
+MOST_RUNS = 4
+"""The most runs of a call to find one that compiles nothing."""
 Build = Callable[[str, Case], Step]
 """A function that makes the step of a mode for a case."""
 
@@ -118,6 +121,34 @@ class Bench:
             return training.build(mode)
         build = self.engine.build_over(self.case.examples)
         return self.engine.compiler.owning(build(mode, self.case.loss, self.argnum))
+
+    def peaks(self, step: Step) -> Iterator[int | None]:
+        """Yield the peak of each call in bytes, in training under way, and of a run that compiles nothing, if any does.
+
+        An optimizer makes its sums in its first call. Code that is compiled for one without them is compiled again in
+        the second, and a compiler takes as many bytes for a small step as for a large one.
+        """
+        numbers = count()
+
+        def run(index: int) -> tuple[int | None, bool]:
+            before = step.compiles
+            with self.state.called(next(numbers)):
+                peak = step.engine.devices.counter.peak(step.bind(index))
+            return peak, step.compiles == before
+
+        def run_on(index: int) -> tuple[int | None, bool]:
+            try:
+                return run(index)
+            except Exception:  # noqa: BLE001  (a schedule has come to its end, for one: the first epoch has run)
+                self.state.begin()
+                if index:
+                    run(0)
+                return run(index)
+
+        run(0)
+        for index in range(len(step.examples)):
+            runs = (run_on(index) for _ in range(MOST_RUNS))
+            yield next(peak for left, (peak, settled) in enumerate(runs, 1 - MOST_RUNS) if settled or not left)
 
     def form(self, index: int) -> Any:
         """Return the key on which an engine specialises in a call: structure, shapes and dtypes.

@@ -28,7 +28,7 @@ from compare.engines import Engine
 from compare.engines.mode import user_name
 from compare.engines.process import LimitError, Neighbours, limit_seconds, resident
 from compare.engines.reach import module_of
-from compare.engines.step import ALIKE, BoundCall, Observations, Step, Turns
+from compare.engines.step import ALIKE, Observations, Step, Turns
 from compare.errors import UnsupportedError, count_as_users
 from compare.instruments import ledger, parity, parts
 from compare.instruments.bench import Bench, Build, steady_call
@@ -162,8 +162,7 @@ class FirstEpoch:
             return
         if bench.repeats(mode):
             bench.engine.compiler.forget()
-        calls = map(step.bind, range(len(step.examples)))
-        self.peak = max((peak for call in calls if (peak := _peak(step, call)) is not None), default=None)
+        self.peak = max((peak for peak in bench.peaks(step) if peak is not None), default=None)
         longest = max(range(len(step.examples)), key=bench.lengths.__getitem__)
         with bench.state.fresh():
             self.outside = bench.engine.ops.outside(step.bind(longest))
@@ -205,12 +204,6 @@ class FirstEpoch:
     def memory(self, bench: Bench) -> MemoryRow:
         """Return the row of the bytes that it takes and holds."""
         return MemoryRow(self.ended(bench), self.reason, self.peak or 0, self.held or 0, self.grown)
-
-
-def _peak(step: Step, call: BoundCall) -> int | None:
-    """Return the peak of a call in bytes; of the next call where this one compiled again."""
-    before, peak = step.compiles, step.engine.devices.counter.peak(call)
-    return peak if step.compiles == before else step.engine.devices.counter.peak(call)
 
 
 def first_epoch(bench: Bench, mode: str, limited: Limited) -> FirstEpoch:

@@ -188,6 +188,12 @@ def _round_seconds(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
 
 
+def _elapsed_time(seconds: float) -> str:
+    """Return `80 s`, `2 min 10 s` or `12 min`: below ten minutes two lines of one job differ."""
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if 100 <= seconds < 600 else _round_seconds(seconds)
+
+
 def in_progress(step: str) -> str:
     """Return a step, told in the past tense when it begins, as it is shown: `making call 1 in compile`."""
     verb, *rest = plain(step).split(" ", 1)
@@ -284,7 +290,7 @@ class LineReporter(Reporter):
         while not self._ends.wait(self._every):
             seconds = time.monotonic() - self._began
             if self._began and seconds >= self._every:
-                self.notice(f"    {self.label}{self._step and f', {self._step}'}: {_round_seconds(seconds)} so far")
+                self.notice(f"    {self.label}{self._step and f', {self._step}'}: {_elapsed_time(seconds)} so far")
 
     def ended(self, seconds: float, error: str | None) -> None:
         """Write `[ 3/42] time rnn_text/small, process 1: 2.1 s, about 80 s left`."""

@@ -130,3 +130,17 @@ def test_a_log_says_what_a_long_job_is_doing_and_for_how_long():
         assert "] first calls of compile: " in last
         stream.seek(0)
         stream.truncate()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"), [(95, "95 s"), (100, "1 min 40 s"), (120, "2 min 0 s"), (130, "2 min 10 s"), (725, "12 min")]
+)
+def test_a_line_of_a_job_at_work_tells_seconds_below_ten_minutes(seconds, said):
+    stream = io.StringIO()
+    with progress.LineReporter(stream, every=0.01) as log:
+        log.start("first calls of compile")
+        log._began = time.monotonic() - seconds
+        deadline = time.monotonic() + 20
+        while "so far" not in stream.getvalue() and time.monotonic() < deadline:
+            time.sleep(0.01)
+    assert said in {line.rpartition(": ")[2].removesuffix(" so far") for line in stream.getvalue().splitlines()}

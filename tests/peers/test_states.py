@@ -13,9 +13,11 @@ import pytest
 import compare
 import graphs as g
 from compare import engines
+from compare.engines.process import ByteCounter
 from compare.instruments import timing
+from compare.instruments.bench import Bench
 from compare.own import run
-from compare.records.cells import Compilations, Parity, Time
+from compare.records.cells import Compilations, Memory, Parity, Time
 from compare.records.record import records_of
 from tests.helpers.plans import plan_of
 
@@ -239,6 +241,32 @@ def test_a_schedule_that_ends_is_timed_from_a_state_that_lasts():
     assert plan.last_epoch == 0
 
 
+def test_bytes_of_a_compiler_are_none_of_a_steps(monkeypatch):
+    """Code for an optimizer without sums is compiled again for one that has them, in the call after the first."""
+    adapter = started("torch")
+    import torch
+    from torch._dynamo.utils import counters
+
+    net, compiler, sums = torch.nn.Linear(4, 1), 1 << 25, 1 << 10
+    opt = torch.optim.SGD(net.parameters(), 0.1, momentum=0.9)
+
+    def step(x):
+        opt.zero_grad()
+        net(x).pow(2).mean().backward()
+        opt.step()
+
+    def peak(call):
+        before = counters["stats"]["unique_graphs"], not opt.state
+        call()
+        return 10 + compiler * (counters["stats"]["unique_graphs"] > before[0]) + sums * before[1]
+
+    monkeypatch.setattr(type(adapter.devices), "counter", ByteCounter("malloc", lambda: 0, peak))
+    plan = plan_of("torch", "f.py:step", "", ("eager", "compile(backend='eager')"), seconds=0.02)
+    found = run.here(plan, step, [(torch.ones(2, 4),)] * 2)
+    (memory,) = records_of(found.records, Memory)
+    assert [row.peak for row in memory.modes.values()] == [10, 10]
+
+
 def test_each_call_of_jax_has_arrays_of_its_own():
     started("jax")
     import functools
@@ -255,6 +283,34 @@ def test_each_call_of_jax_has_arrays_of_its_own():
     found = run.here(asked, step, [(state, jnp.ones((2, 4))), (state, 2 * jnp.ones((2, 4)))])
     assert {row.status for row in records_of(found.records, Parity)[0].modes.values()} == {"ok"}
     assert not state["w"].is_deleted()
+
+
+def test_a_timed_call_of_jax_goes_on_from_what_came_back_for_what_it_donated():
+    """As the user's loop does: new copies of many small arrays made a call take half as long again."""
+    engine = started("jax")
+    import functools
+
+    import jax
+    import jax.numpy as jnp
+
+    @functools.partial(jax.jit, donate_argnums=(0, 1))
+    def step(state, gone, x):
+        return {"w": state["w"] + x.sum(), "n": state["n"] + 1}, gone.mean() + x.mean()
+
+    x = jnp.ones((2, 4))
+    state = {"w": jnp.zeros((4, 4)), "n": jnp.zeros(())}
+    bench = Bench.of_function(engine, "jax-eager", "step", step, [(state, jnp.ones(3), x)], None, checks=False)
+    run = bench.step("jax-as-written")
+    turns, call = bench.state.turns({"as-written": run}), run.bind(0)
+    for _ in range(2):
+        turns.block()
+        counted = []
+        for _ in range(3):
+            turns.call()
+            counted.append(call.run())
+        assert [float(state["n"]) for state, _ in counted[-1:]] == [3.0]
+        assert [float(loss) for _, loss in counted] == [2.0] * 3
+    assert [array.is_deleted() for array in (state["w"], x)] == [False, False]
 
 
 def test_variables_of_tensorflow_come_back_to_the_numbers_that_they_were_made_with():
