@@ -397,6 +397,10 @@ class Compiler(EngineRole):
         """
         return None
 
+    def own_mode(self, function: Function) -> str:
+        """Return the mode in which a function runs as its file compiles the whole of it; "" where there is none."""
+        return ""
+
     def forget(self) -> None:
         """Drop the compiled code of this process; a cache on the disk stays."""
 

@@ -157,7 +157,7 @@ class Jax(Framework):
         step = ValueStep(run) if argnum is None else pytrees.DifferentiatedStep(run, argnum)
         if traits is EAGER:
             return UncompiledStep(step, partial(compiled_anew, around))
-        if traits is AS_WRITTEN:
+        if traits is AS_WRITTEN or (around.is_compiled and traits is JIT and argnum is None):
             return written_step(step, around)
         built = SpecialisedFunction(step, partial(jit, traits, jax.jit), Pytrees(), loss)
         return UncompiledStep(built, lambda _: settings(traits)) if CONFIG in traits.options else built
@@ -351,6 +351,7 @@ class JaxState(CallState):
             lambda: pytrees.trains_nnx(changed()),
             lambda: written_step(function, around),
             compile_mode,
+            JIT,
         )
 
     def reader(

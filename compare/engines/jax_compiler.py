@@ -10,7 +10,7 @@ from functools import cache, partial
 from typing import Any
 
 from compare.engines.base import Compiler, Engine
-from compare.engines.leaves import SpecialisedFunction
+from compare.engines.leaves import SpecialisedFunction, Trace, reason_of, trace_of
 from compare.engines.mode import CONFIG, PROCESS, Mode
 from compare.engines.pytrees import DonatingStep, Donations, Pytrees
 from compare.engines.step import Compilation, Function
@@ -86,16 +86,19 @@ def without_compilation(engine: Engine, function: Function) -> UncompiledFunctio
 def written_step(step: Function, around: UncompiledFunction) -> WrittenStep:
     """Return a step whose file compiles functions by itself.
 
-    The names of functions that its code compiles, or that are present in arguments, are noted for `_record_event`.
+    The names of functions that its code compiles, or that are present in arguments, are noted for `_record_event`, and
+    the arguments of a step that is compiled itself.
     """
-    written_names.clear()
-    compilations.clear()
+    for noted in (written_names, compilations, traces, arguments):
+        noted.clear()
 
     def write(function: Any) -> Any:
         written_names.append(f"jit({getattr(function, '__name__', '')})")
         return function
 
     def noting(args: Sequence[Any]) -> AbstractContextManager[None]:
+        if around.is_compiled:
+            arguments[:] = [f"jit({around.function.__name__})", args]
         for entry in around.of_objects(args):
             write(entry.read())
         return watch_makers(makers(), lambda function, maker: write(maker(function)))
@@ -115,6 +118,10 @@ class JaxCompiler(Compiler):
     def eagerly(self, function: Function) -> AbstractContextManager[object]:
         """A context in which the user's own jitted functions run as written."""
         return without_compilation(self.engine, function).within()
+
+    def own_mode(self, function: Function) -> str:
+        """Return the mode `jit` for a function that its file compiles."""
+        return self.engine.mode_names[1] if find_jitted(function) else ""
 
     def owning(self, built: Function) -> Function:
         """Return a step whose calls copy their arrays, since a function may donate its arguments."""
@@ -155,6 +162,10 @@ def find_jitted(value: Any) -> Function | None:
 written_names: list[str] = []
 """JAX's names of the user's compiled functions."""
 compilations: list[Compilation] = []
+arguments: list[Any] = []
+"""JAX's name of a step that its file compiles itself, and the arguments of the present call."""
+traces: list[Trace] = []
+"""The traces of that step."""
 _listening: list[bool] = []
 _STAGES = ("/jax/core/compile/jaxpr_to_mlir_module_duration", "/jax/core/compile/backend_compile_duration")
 _STEP = ("jit(run)", "run")  # what JAX calls a step; older versions give no name
@@ -174,4 +185,9 @@ def _record_event(event: str, seconds: float, fun_name: str = _STEP[0], **_: Any
     if event in _STAGES and fun_name in _STEP and SpecialisedFunction.latest is not None:
         SpecialisedFunction.latest.seconds += seconds
     if event == _STAGES[-1] and fun_name in written_names:
-        compilations.append(Compilation(f"{fun_name} met arguments that were new to it", seconds))
+        reason = f"{fun_name} met arguments that were new to it"
+        if arguments and fun_name == arguments[0]:
+            trace = trace_of(Pytrees(), arguments[1], seconds)
+            reason = reason_of(trace, traces)
+            traces.append(trace)
+        compilations.append(Compilation(reason, seconds))

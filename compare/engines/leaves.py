@@ -181,17 +181,26 @@ class SpecialisedFunction(Bindable):
         )
 
     def reasons(self) -> Iterator[str]:
-        """Yield the reason of each trace: how its arguments differ from those of the most similar trace before."""
+        """Yield the reason of each trace."""
         for number, trace in enumerate(self.traces):
-            earlier = self.traces[:number]
-            alike = [before for before in earlier if before.paths == trace.paths]
-            differences = min((_differences(before, trace) for before in alike), key=len, default=[])
-            if alike and not differences and all(before.structure != trace.structure for before in alike):
-                yield STATIC
-            else:
-                more = f", and {len(differences) - MOST} more" if len(differences) > MOST else ""
-                listed = ", ".join(differences[:MOST]) + more if differences else AGAIN
-                yield listed if alike else OTHER if earlier else FIRST
+            yield reason_of(trace, self.traces[:number])
+
+
+def trace_of(leaves: Leaves, args: Any, seconds: float = 0.0) -> Trace:
+    """Return the trace that these arguments ask for, as a framework takes them apart."""
+    values, structure = leaves.flatten(args)
+    return Trace(leaves.paths(args), list(map(_describe_leaf, values)), seconds, structure)
+
+
+def reason_of(trace: Trace, earlier: Sequence[Trace]) -> str:
+    """Return the reason of a trace: how its arguments differ from those of the most similar trace before."""
+    alike = [before for before in earlier if before.paths == trace.paths]
+    differences = min((_differences(before, trace) for before in alike), key=len, default=[])
+    if alike and not differences and all(before.structure != trace.structure for before in alike):
+        return STATIC
+    more = f", and {len(differences) - MOST} more" if len(differences) > MOST else ""
+    listed = ", ".join(differences[:MOST]) + more if differences else AGAIN
+    return listed if alike else OTHER if earlier else FIRST
 
 
 def _argument(path: str) -> int:

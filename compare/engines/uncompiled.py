@@ -16,6 +16,7 @@ from types import MethodType
 from typing import Any, NamedTuple
 
 from compare.engines.base import Engine
+from compare.engines.mode import Mode
 from compare.engines.reach import MISSING, ReachedCode, is_users_class
 from compare.engines.step import Bindable, BoundCall, Context, Function, TrainingFunction, bind_call, inside
 from compare.errors import is_users
@@ -75,6 +76,8 @@ class UncompiledFunction:
         self.written = [value for value in code.values if _of_users(value, inner)]
         """The compiled functions that the code reaches."""
         self.function: Function = self._instead(function)
+        self.is_compiled = self.function is not function
+        """Whether the file compiles the function itself, and not only parts of it."""
         self.others = others
         placed = [self._switches_in(place.space, place.name, place.read()) for place in code.places]
         self.entries = [*chain.from_iterable(placed), *self.of_objects(code.values)]
@@ -166,9 +169,11 @@ def training_step(
     trains: Callable[[], bool],
     written: Callable[[], WrittenStep],
     compiled: Callable[[str], Function],
+    own: Mode | None = None,
 ) -> TrainingFunction | None:
     """Return a whole training step: eager with nothing compiled, as its file has it, or `compiled(mode)`.
 
+    A step that its file compiles itself is measured as that has it in the mode `own` too.
     None where a call, which is made here, `trains` nothing.
     """
     around(*call)
@@ -179,7 +184,7 @@ def training_step(
         traits = engine.traits(mode)
         if traits is engine.modes[0]:
             return around.function, partial(around.within, call)
-        if traits is not engine.written:
+        if traits is not engine.written and not (around.is_compiled and traits is own):
             return compiled(mode), engine.process.settings(mode)
         step = written()
         return step, partial(step.within, call)

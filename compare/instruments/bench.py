@@ -109,6 +109,12 @@ class Bench:
         except Exception:  # noqa: BLE001  (told where a mode raises it)
             return
 
+    @property
+    def own_mode(self) -> str:
+        """Return the mode in which the whole step runs as its file compiles it; "" where there is none."""
+        differentiates = self.argnum is not None and self.state.training is None
+        return "" if differentiates else self.engine.compiler.own_mode(self.case.loss)
+
     def step(self, mode: str) -> Step:
         """Build the step of a mode over the calls; it has not been called yet."""
         if self.kind == "workload":

@@ -49,18 +49,26 @@ from compare.workloads.base import Case
 
 
 def look_record(
-    subject: Subject, case: FunctionCase, source: str = "", records: Sequence[Record] = (), fresh: Context | None = None
+    subject: Subject, case: FunctionCase, source: str = "", records: Sequence[Record] = (),
+    *, fresh: Context | None = None, own: str = "",
 ) -> FunctionLook:  # fmt: skip
     """Return the record of the first look at a case, with the records of its measurements.
 
-    Within `fresh`, changes that are worth a try are looked for by running the function.
+    Within `fresh`, changes that are worth a try are looked for by running the function. `own` is the mode in which the
+    whole step runs as its file compiles it: then that is no further mode.
     """
     settings: dict[str, Setting] = {
         "inputs": len(case.calls),
         "gradient": case.argnum is not None,
         "converted": case.branches,
         "effects": list(map(str, case.effects)),
-        **({"compiles": True} if subject.adapter.compiles else {}),
+        **(
+            {"own": subject.label(own)}
+            if own in subject.modes
+            else {"compiles": True}
+            if subject.adapter.compiles
+            else {}
+        ),
         **subject.adapter.trials.facts(case.function, case.calls, fresh),
     }
     if subject.adapter.trials.tries and (line := origin.line_of_inputs(subject.function, subject.inputs)):
@@ -172,7 +180,7 @@ def times(plan: ComparisonPlan, case: FunctionCase, job: Job) -> Time:
             record.beside += [to_json(fault) for fault in (left, missed) if fault]
             case = replace(case, argnum=bench.argnum, effects=seen)
             tries = situation.tries == "remedies" and job.modes[-1:] == subject.modes[1:2]
-            looked = look_record(subject, case, fresh=bench.state.fresh if tries else None)
+            looked = look_record(subject, case, fresh=bench.state.fresh if tries else None, own=bench.own_mode)
             record.beside = [to_json(looked), *record.beside]
         if situation.bisects and job.process in (timing.WARM, None):
             asked = {mode: name for mode, name in names.items() if mode not in (subject.base, *subject.tried)}

@@ -20,7 +20,7 @@ from compare.claims.evidence import cells, steady
 from compare.claims.threads import at_threads
 from compare.engines.graphduel.steps import STATIC
 from compare.instruments.inspection import DEFAULT, EXACT
-from compare.instruments.standard import TOLERANCES
+from compare.instruments.standard import TOLERANCES, UNITS
 from compare.records.cells import CompilationRow, Compilations, LineCost, Memory, Parity, ParityRow, Time
 from compare.records.own import GUARDS, KERNELS, CallParts, CallPartsRow, PolicyCount, ShapePolicies
 from compare.records.record import Records, records_of
@@ -182,13 +182,15 @@ def _agreement(record: Compilations, records: Records) -> Iterator[str]:
     least = max(gate.values(), key=_unseen, default=None)
     unseen, where = (_unseen(least), _coarse(least)) if least else (0.0, "")
     tolerance = TOLERANCES.get(record.dtype, TOLERANCES["float32"])
+    half = f" computes in {record.dtype}, and" if record.dtype in UNITS else ""
     if record.conditioning > tolerance:
         yield (
-            f"This step is ill-conditioned: eager itself is off by {record.conditioning:.2g} from rounding alone. "
-            f"Where it is, a mode may be off several times as far: errors below {unseen:.2g} may not be seen{where}"
+            f"This step{half} is ill-conditioned: eager itself is off by {record.conditioning:.2g} from rounding "
+            "alone. Where it is, a mode may be off several times as far: "
+            f"errors below {unseen:.2g} may not be seen{where}"
             + (f", nor below {allowed:.2g} in directions in which rounding moves it." if allowed > unseen else ".")
         )
-    elif unseen > TOLERANCES["float32"]:
+    elif unseen > TOLERANCES["float32"] or half:
         own = f", and eager itself is off by {record.conditioning:.2g}" if record.conditioning else ""
         yield f"It computes in {record.dtype}{own}: errors below {unseen:.2g} of an array's size are not seen{where}."
 

@@ -96,6 +96,7 @@ def heading(result: MeasuredFunction) -> str:
     calls = text.count_noun(settings["inputs"], "input")
     python = "; dynamic in Python, not compiled" if base.in_python(result.records) else ""
     converted = "; static with convert=True" if settings.get("converted") else ""
+    own = f"; compiled already: {settings['own']} is the file's own" if settings.get("own") else ""
     framework = (
         f" in {engines.find_engine(name).title} {settings['version']}" if (name := settings.get("framework")) else ""
     )
@@ -103,7 +104,7 @@ def heading(result: MeasuredFunction) -> str:
     gpu = there.gpu if (there := _environment(result)) else None
     device = f" on {gpu or settings['device']}" if settings.get("device", "cpu") != "cpu" else ""
     times = "" if settings["where"] == ALONE else f"{settings['processes']} × "
-    return f"{result.name}{framework}{device}: {step} over {calls}; {times}{settings['where']}{converted}{python}"
+    return f"{result.name}{framework}{device}: {step} over {calls}; {times}{settings['where']}{own}{converted}{python}"
 
 
 def answer(result: MeasuredFunction, *, place: bool = True) -> list[str]:

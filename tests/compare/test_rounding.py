@@ -113,6 +113,16 @@ def test_a_gradient_that_jumps_by_rounding_alone_is_admitted_and_the_answer_says
     assert "ill-conditioned" in said
 
 
+@pytest.mark.parametrize(("conditioning", "unseen"), [(0.5, 0.2), (0.01, 0.04), (0.0, 0.0)])
+def test_the_answer_says_that_a_step_computes_in_half_precision_however_far_rounding_moves_it(conditioning, unseen):
+    rows = {mode: ParityRow("ok", None, 1e-6, None, 0.1, unseen=unseen) for mode in ("eager", "compile")}
+    place = {"workload": "step", "size": "-", "eager": "eager"}
+    told = Compilations(**place, version="2", modes={}, dtype="bfloat16", conditioning=conditioning)
+    gate = Parity(**place, agree=True, modes=rows, same_graph=None, kernel_calls={})
+    (said,) = [sentence for sentence in compiled.sentences([told, gate]) if "computes in bfloat16" in sentence]
+    assert said.startswith("It computes" if conditioning < 0.1 else "This step computes in bfloat16, and is ill-")
+
+
 @GATES
 def test_the_same_error_on_a_step_that_rounding_does_not_move_is_a_fault(monkeypatch, gate):
     row, _ = gate(monkeypatch, across, on_edge=False)

@@ -285,6 +285,29 @@ def test_each_call_of_jax_has_arrays_of_its_own():
     assert not state["w"].is_deleted()
 
 
+def test_a_step_of_jax_that_its_file_compiles_is_measured_once_with_the_reasons_of_its_traces():
+    started("jax")
+    import jax
+    import jax.numpy as jnp
+
+    @jax.jit
+    def step(w, x):
+        return w - 0.1 * jax.grad(lambda w: jnp.mean((x @ w) ** 2))(w)
+
+    asked = plan_of("jax", "f.py:step", "", ("eager", "jit"), seconds=0.02)
+    found = run.here(asked, step, [(jnp.ones((4, 4)), jnp.ones((n, 4))) for n in (2, 3)])
+    assert found.modes == ("eager", "jit")
+    said = " ".join(repr(found).split())
+    assert "compiled already: jit is the file's own" in said
+    (told,) = records_of(found.records, Compilations)
+    reasons = [made.reason for made in told.modes["jit"].made]
+    assert reasons == ["the first call", "argument 1: float32[2, 4] before, float32[3, 4] now"]
+
+    loss = jax.jit(lambda w, x: jnp.mean((x @ w) ** 2))  # the gradient is taken outside of what the file compiles
+    found = run.here(asked, loss, [(jnp.ones((4, 4)), jnp.ones((2, 4)))])
+    assert found.modes == ("eager", "jit", "as-written")
+
+
 def test_a_timed_call_of_jax_goes_on_from_what_came_back_for_what_it_donated():
     """As the user's loop does: new copies of many small arrays made a call take half as long again."""
     engine = started("jax")
