@@ -233,11 +233,11 @@ class JaxNumbers(Numbers):
             yield
 
     def draws_inside(self, function: Function, call: tuple[Any, ...]) -> bool:
-        """Return whether the function's jaxpr draws random numbers; False where the function cannot be traced."""
+        """Return whether the jaxpr draws random numbers; for a function that has none, whether it gets a random key."""
         try:
             return pytrees.draws(pytrees.nested_jaxprs(pytrees.jaxpr_of(function, call)))
         except Exception:  # noqa: BLE001  (the mode that compiles it says why)
-            return False
+            return pytrees.has_key(call)
 
 
 class JaxWords(Words):
@@ -385,7 +385,7 @@ class JaxErrors(Errors):
         said = str(error)
         if FROM_OUTSIDE in said:
             words = said.partition(FROM_OUTSIDE)[0]
-            return f"{words}{FROM_OUTSIDE}: give the object as an argument, as pytrees.jit takes it"
+            return f"{words}{FROM_OUTSIDE}: give the object as an argument, as nnx.jit takes it"
         if not isinstance(error, (jax.errors.JAXTypeError, jax.errors.JAXIndexError)):
             return super().summary(error)
         what = said.splitlines()[0].partition(". ")[0].rstrip(".")

@@ -261,6 +261,18 @@ def draws(jaxprs: Iterator[Any]) -> bool:
     return any(equation.primitive.name in DRAWS for jaxpr in jaxprs for equation in jaxpr.eqns)
 
 
+def has_key(call: tuple[Any, ...]) -> bool:
+    """Return whether any array of a call is a random key: one of `jax.random.key`, or such as `PRNGKey` makes."""
+    import jax
+
+    arrays = [leaf for leaf in jax.tree_util.tree_leaves(call) if isinstance(leaf, jax.Array)]
+    return any(
+        jax.dtypes.issubdtype(array.dtype, jax.dtypes.prng_key)
+        or (array.dtype == np.uint32 and array.shape[-1:] == jax.random.key_data(jax.random.key(0)).shape)
+        for array in arrays
+    )
+
+
 def ran_op(equation: Any) -> RanOp:
     """Return the op of a jaxpr's equation. JAX has no views: an op that only moves elements counts like any other."""
     arrays = [var.aval for var in (*equation.invars, *equation.outvars) if hasattr(var.aval, "size")]

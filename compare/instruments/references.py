@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import cached_property, partial, reduce
 from itertools import zip_longest
+from time import monotonic
 from types import MappingProxyType
 from typing import Any, Protocol
 
@@ -30,6 +31,8 @@ from compare.workloads.base import Case
 SEEDS = (SEED, 2)
 EMPTY: Mapping[int, Any] = MappingProxyType({})
 NOTHING: Result = (None, None)
+LONGEST = 60
+"""The seconds that nudges may take which ask whether rounding explains eager's distance from float64."""
 UNLIKE = "eager gives another result when it is called again from the same state"
 
 
@@ -278,10 +281,15 @@ class EagerReferences(References):
 
         Where nudged inputs do not, results inside are rounded anew too, from then on; but not in half precision, where
         a unit in the last place of an optimizer's state moves a step by any size, and would explain any distance.
+        What would take longer than `LONGEST` seconds is not tried.
         """
+        done, began = 0, monotonic()
         tried = [(nudges, False) for nudges in (1, judge.NUDGES, judge.MOST)]
         inside = [] if self._dtype in standard.UNITS else [(1, True), (judge.NUDGES, True)]
         for nudges, self._rounds_inside in (*tried, *inside):
+            if (monotonic() - began) * nudges > LONGEST * done > 0:
+                continue
+            done += nudges
             moved = self._move_references(alone, nudges)
             if all(
                 off <= max(each.tolerance, MULTIPLE * by)

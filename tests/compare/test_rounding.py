@@ -1,12 +1,14 @@
 """What rounding alone does to a step: measured by nudges, and the only excuse that the gate has for an array."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 import graphs as g
 from compare import engines
 from compare.engines.nudge import ULPS, nudging, rounding_anew
-from compare.instruments import judge, parity, rounding
+from compare.instruments import judge, parity, references, rounding
 from compare.instruments.parity import parity_mode
 from compare.instruments.rounding import Difference, Moves
 from compare.instruments.standard import Standard
@@ -482,3 +484,13 @@ def test_the_answer_names_the_array_in_which_errors_are_not_seen():
 def test_the_sentence_on_errors_that_are_not_seen_says_where():
     assert "errors below 0.2 may not be seen in `mean`, nor in 2 more arrays" in of_unseen(0.2, "`mean`", 3, 0.1)
     assert "errors below 0.0015 of an array's size are not seen in `mean`." in of_unseen(0.0015, "`mean`", 1)
+
+
+@pytest.mark.parametrize(("seconds", "tried"), [(0.0, [1, 8, 64, 1, 8]), (2.0, [1, 8, 1, 8]), (20.0, [1, 1])])
+def test_nudges_that_would_take_longer_than_a_minute_are_not_tried(monkeypatch, seconds, tried):
+    made = []
+    alone, moved = SimpleNamespace(own=[1.0], tolerance=1e-5), SimpleNamespace(sizes=[0.0])
+    looked = SimpleNamespace(_dtype="float32", _move_references=lambda _, nudges: made.append(nudges) or [moved])
+    monkeypatch.setattr(references, "monotonic", lambda: seconds * sum(made))
+    assert not references.EagerReferences._rounds(looked, [alone], [alone])
+    assert made == tried
