@@ -308,6 +308,25 @@ def test_a_step_of_jax_that_its_file_compiles_is_measured_once_with_the_reasons_
     assert found.modes == ("eager", "jit", "as-written")
 
 
+def test_a_step_that_tensorflow_compiles_with_the_options_of_a_mode_is_measured_once():
+    started("tensorflow")
+    import tensorflow as tf
+
+    weight = tf.Variable(tf.ones((4, 1)))
+
+    def step(x):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean((x @ weight) ** 2)
+        weight.assign_sub(0.1 * tape.gradient(loss, weight))
+        return loss
+
+    def modes(step):
+        return run.here(plan_of("tensorflow", "f.py:step", "", seconds=0.02), step, [(tf.ones((2, 4)),)]).modes
+
+    assert modes(tf.function(step)) == modes(step) == ("eager", "function")
+    assert modes(tf.function(step, jit_compile=True)) == ("eager", "function", "as-written")
+
+
 def test_a_timed_call_of_jax_goes_on_from_what_came_back_for_what_it_donated():
     """As the user's loop does: new copies of many small arrays made a call take half as long again."""
     engine = started("jax")

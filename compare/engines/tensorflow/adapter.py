@@ -241,6 +241,15 @@ class TensorFlowCompiler(Compiler):
         """Return the function compiled by `tf.function`."""
         return specialise(self.engine.traits(mode), function, function)
 
+    def own_mode(self, function: Function) -> str:
+        """Return the mode that has the options with which a file compiles a function."""
+        if python_function(function) is None:
+            return ""
+        usual = {"autograph": True, "reduce_retracing": False, "jit_compile": None}
+        said = {name: getattr(function, f"_{name}", value) for name, value in usual.items()}  # private to TensorFlow
+        own = {name: value for name, value in said.items() if value != usual[name]}
+        return next((self.engine.words.full_name(each.name) for each in MODES if each.word and each.options == own), "")
+
 
 class TensorFlowState(CallState):
     """The state role of TensorFlow."""
