@@ -18,6 +18,8 @@ from typing import TypeVar
 T = TypeVar("T")
 BEGAN = "began"
 """The first step of every worker."""
+READY = "waits"
+"""The step of a worker that has started and waits until it may begin."""
 _STEP, _BOUND, _CALL, _TIMES = b'{"step":', b'{"bound":', b'{"call":', b'{"times":'
 _pipe: int | None = None
 _process = 0

@@ -13,8 +13,6 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-import click
-
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -131,6 +129,8 @@ def wrap(text: str) -> str:
 
 def echo(text: str = "", *, err: bool = False) -> None:
     """Print a line on stdout, or on stderr, without control characters."""
+    import click
+
     from graphs.errors import plain  # imported here, since it loads NumPy, which help does not need
 
     click.echo(plain(text), err=err)

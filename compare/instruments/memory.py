@@ -22,6 +22,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import tracemalloc
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import pairwise
@@ -58,9 +59,12 @@ def measure(job: Job) -> Memory:
 
 
 def measure_together(job: Job) -> Memory:
-    """Return the memory record of all modes in this process, each compiled once, checked and then counted."""
+    """Return the memory record of all modes in this process, each compiled once, checked and then counted.
+
+    As its times are, it is of `job.thin` examples of the stream.
+    """
     workload = workloads.load(job.source)
-    case = workload.case(str(job.size))
+    case = parity.case_of(job, workload)
     expected = parity.expectations(case)
     for each in expected:  # fills the standard's cached arrays before bytes are counted
         each.reference.less(parity.split_state(case, each.dynamic))
@@ -124,16 +128,22 @@ def warm_peak(step: Step) -> tuple[Any, int]:
 
 def bytes_left_by_epoch(step: Step) -> int:
     """Return the median of the bytes, of Python and NumPy, that an epoch leaves behind."""
-    readings = []
+    readings = list[int]()
     tracemalloc.start()
     try:
-        for _ in range(LEAK_EPOCHS + 1):
+        while len(readings) <= LEAK_EPOCHS and not _has_median(readings):
             step.epoch()
             gc.collect()
             readings.append(tracemalloc.get_traced_memory()[0])
     finally:
         tracemalloc.stop()
     return round(median(after - before for before, after in pairwise(readings)))
+
+
+def _has_median(readings: list[int]) -> bool:
+    """Return whether so many epochs have left the same that the rest cannot change the median."""
+    left = Counter(after - before for before, after in pairwise(readings))
+    return max(left.values(), default=0) > LEAK_EPOCHS // 2
 
 
 def resident_growth(mode: str, case: Case) -> int:

@@ -43,7 +43,7 @@ from graphs import tree
 from graphs.testing import check_grads
 
 TOLERANCE = TOLERANCES["float64"]
-BUDGET = Budget(rounds=7, least=3, seconds=0.1, block_seconds=0.002)
+BUDGET = Budget(rounds=7, least=3, seconds=0.1, block_seconds=0.002, width=0.1)
 """The budget of timing one program. It is small: the verdict rests on whether a program runs, not on its time."""
 LIMIT = 20.0
 """The limit in seconds for one version of a program, on all inputs twice: a compiler may take minutes."""

@@ -57,11 +57,15 @@ def error_of(actual: Any, expected: Any, scale: float) -> float:
         return 0.0 if np.array_equal(actual, expected) else math.inf
     a, b = wide(actual), wide(expected)
     finite = np.isfinite(b)
-    if a.shape != b.shape or not np.array_equal(a[~finite], b[~finite], equal_nan=True):
+    if a.shape != b.shape:
         return math.inf
-    if not np.all(np.isfinite(a[finite])):
+    if not finite.all():
+        if not np.array_equal(a[~finite], b[~finite], equal_nan=True):
+            return math.inf
+        a, b = a[finite], b[finite]
+    if not np.isfinite(a).all():
         return math.inf
-    difference = largest(a[finite] - b[finite])
+    difference = largest(a - b)
     return difference / scale if scale > 0 else (0.0 if difference == 0 else math.inf)
 
 
@@ -99,7 +103,8 @@ def wide(array: Any) -> np.ndarray:
 def largest(array: Any) -> float:
     """Return the largest absolute value among the finite elements."""
     sizes = np.abs(wide(array))
-    return float(np.max(sizes, where=np.isfinite(sizes), initial=0.0))
+    most = float(np.max(sizes, initial=0.0))
+    return most if math.isfinite(most) else float(np.max(sizes, where=np.isfinite(sizes), initial=0.0))
 
 
 class Difference(NamedTuple):

@@ -175,6 +175,9 @@ def paired_rounds(
                 calls[mode]()
             return read_block(calls[mode], counts[mode], clock, turns)
 
+    if gc.get_freeze_count():  # a process that measures: no collection below need walk what was built before
+        gc.collect()
+        gc.freeze()
     trials = {}
     for mode, call in calls.items():
         with within.get(mode, nullcontext)():

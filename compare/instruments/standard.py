@@ -342,7 +342,10 @@ def _expected_array(actual: Any, plain: Any, exact: Any) -> Any:
         return plain
     if is_exact(plain):
         return np.where(np.equal(actual, exact), exact, plain) if is_exact(actual) else plain
-    actual, plain, exact = map(wide, (actual, plain, exact))
+    plain, exact = wide(plain), wide(exact)
+    if np.isfinite(plain).all() and np.isfinite(exact).all():
+        return exact
+    actual = wide(actual)
     if_infinite = np.where(np.isfinite(exact), actual, plain)
     return np.where(np.isfinite(plain), np.where(np.isfinite(exact), exact, plain), if_infinite)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -51,7 +51,7 @@ def run_plan(plan: ComparisonPlan, reporter: Reporter, folder: Path | None = Non
         answers = workers.journal.records
         try:
             plan = _run_jobs(plan, workers)
-            environment = run_job(Job("environment"), plan.situation.limit)
+            environment = _environment(answers) or run_job(Job("environment"), plan.situation.limit)
         except KeyboardInterrupt as stop:
             raise ComparisonStopped(_so_far(plan, answers, where)) from stop
     return result(plan, answers, where, environment)
@@ -71,7 +71,7 @@ def _run_jobs(plan: ComparisonPlan, workers: Runner) -> ComparisonPlan:
 def _so_far(plan: ComparisonPlan, answers: Records, where: str) -> Result | None:
     """Return the result of the finished processes; None where there is no answer."""
     plan = plan.widened(answers)
-    there = next((record.environment for record in answers if record.environment), None)
+    there = _environment(answers)
     if there is None:
         return None
     done = {record.label for record in answers if not isinstance(record, Glimpse)}
@@ -79,7 +79,12 @@ def _so_far(plan: ComparisonPlan, answers: Records, where: str) -> Result | None
     missing = [title for title in titles if title not in done]
     of_all = f"after {len(titles) - len(missing)} of {text.count_noun(len(titles), 'process')}"
     said = f"{_where(answers)}{of_all}; {_missing(titles, missing)}"
-    return result(plan, answers, where, Bare(environment=there), stopped=said)
+    return result(plan, answers, where, there, stopped=said)
+
+
+def _environment(answers: Records) -> Bare | None:
+    """Return the environment of the first worker that has answered; None if there is none."""
+    return next((Bare(environment=each.environment, host=each.host) for each in answers if each.environment), None)
 
 
 def _where(answers: Records) -> str:
@@ -132,7 +137,7 @@ def here(
             with measure.restore_arguments(engine, case):
                 plan = look(plan, replace(here, reporter=Reporter()))
             follow(replace(plan, source=source), workers if source else here)
-            environment = run_job(Job("environment"), plan.situation.limit) if source else measure.here()
+            environment = _environment(answers) or measure.here()
         except KeyboardInterrupt as stop:
             said = _where(answers) + f"after {text.count_noun(len({record.job for record in answers}), 'look')}"
             plan = plan.widened(answers)
@@ -148,8 +153,10 @@ def _workers(
     with tempfile.TemporaryDirectory(prefix="graphduel-") if folder is None else nullcontext(folder) as place, reporter:
         own = Path(place) / plan.situation.place(plan.subject.engine)
         plan, answers = plan.within(folder=str(own)), Answers.of(own, reporter.notice)
-        pool = Pool(Serial(raises=True), Workers(plan, reporter, answers))
-        yield plan, Runner(answers, reporter, pool, plan.situation.limit, strict=True)
+        execute = Workers(plan, reporter, answers)
+        pool = Pool(Serial(raises=True), execute, ahead=execute.ahead)
+        with closing(execute):
+            yield plan, Runner(answers, reporter, pool, plan.situation.limit, strict=True)
 
 
 def result(plan: ComparisonPlan, answers: Records, where: str, environment: Record, stopped: str = "") -> Result:

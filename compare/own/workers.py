@@ -47,7 +47,7 @@ from compare.records.own import Bisection, FunctionFault, FunctionLook
 from compare.records.record import Failure, Record, Status, error_of, kind_of, records_of
 from compare.records.results import to_json, unfold
 from compare.run.environment import cache_folder, code_digest, environment
-from compare.run.processes import ask
+from compare.run.processes import Worker, ask
 from compare.run.progress import Reporter
 from compare.run.worker import failure
 from compare.steps import CallTimes, FirstCall, Told
@@ -172,6 +172,27 @@ class Workers:
     plan: ComparisonPlan
     reporter: Reporter
     journal: Answers
+    waiting: dict[str, Worker] = field(default_factory=dict)
+
+    def ahead(self, jobs: Sequence[Job]) -> None:
+        """Start a worker for each of several jobs, and return when all of them wait for their turn.
+
+        A framework's jobs start in their turn: the framework itself is most of their start, and of their memory.
+        """
+        self.close()
+        answered = {record.label for record in self.journal.earlier}
+        left = [job for job in jobs if job.title not in answered]
+        if len(left) > 1 and self.plan.subject.adapter.is_reference:
+            with suppress(WorkerError):  # told when its turn comes
+                for job in left:
+                    self.waiting[job.title] = Worker(self._equip(job), waits=True)
+        for worker in self.waiting.values():
+            worker.ready(self.plan.situation.limit)
+
+    def close(self) -> None:
+        """End the workers whose turn never came."""
+        while self.waiting:
+            self.waiting.popitem()[1].end()
 
     def __call__(self, job: Job, limit: float) -> Record:
         """Return the record of a worker, also where it was ended at its limit; a failure where it left none.
@@ -180,13 +201,14 @@ class Workers:
         for a fault of the user's file or function.
         """
         job, account, arrived = self._equip(job), Account(self.plan.subject), list[Record]()
+        worker = self.waiting.pop(job.title, None)
 
         def hear(told: Told | Record) -> None:
             """Note a message or the answer, which counts at once: its process may take seconds to end."""
             arrived.append(told) if isinstance(told, Record) else self._hear(job, account, told)
 
         try:
-            return self._checked(ask(job, limit, hear), job)
+            return self._checked(worker.ask(limit, hear) if worker else ask(job, limit, hear), job)
         except WorkerError as error:
             answer = self._loss_record(job, account, error)
             self._keep_glimpse(job, account)

@@ -268,6 +268,7 @@ def follow(plan: ComparisonPlan, runner: Runner, expected: int = 0) -> None:
     for _ in range(len(jobs), expected):
         reporter.skip()
     runner.jobs(_stop_slow_modes(plan, runner, _times(plan, runner, len(jobs))))
+    runner.pool.ahead(further)
     runner.jobs((job, {}) for job in further)
 
 
@@ -276,7 +277,9 @@ def _times(plan: ComparisonPlan, runner: Runner, expected: int) -> Iterator[Job]
     records, lost = runner.journal.records, set[str]()
     right, count = admitted_modes(plan.subject, records), 0
     for process in plan.processes:
-        for modes in plan.turn(right, process):
+        turn = plan.turn(right, process)
+        runner.pool.ahead([plan.time(modes, process) for modes in turn])
+        for modes in turn:
             before = len(records)
             yield plan.time(modes, process)
             lost |= _lost_modes(records[before:], modes)

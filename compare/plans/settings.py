@@ -118,7 +118,7 @@ class Preset:
 
 PRESETS: Mapping[str, Preset] = {
     "quick": Preset(
-        ("small",), 4, 8, Budget(rounds=12, least=4, seconds=2.5), seconds=26, more_seconds=8, timeout=90,
+        ("small",), 4, 8, Budget(rounds=12, least=4, seconds=2.5, width=0.03), seconds=22, more_seconds=8, timeout=90,
         tables=Tables(
             (("rnn_text", "lines"),), "small", Budget(rounds=6, least=3, seconds=0.5),
             "coarse", Budget(rounds=4, least=3, seconds=0.02), processes=3,

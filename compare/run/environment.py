@@ -26,7 +26,6 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
-from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 from random import Random
@@ -79,8 +78,8 @@ def measure(job: Job) -> Bare:
     return Bare()
 
 
-def environment() -> Environment:
-    """Return the environment of this process."""
+def environment(facts: Mapping[str, Any] = {}) -> Environment:
+    """Return the environment of this process; `facts` are those of the process that asks, with the same packages."""
     import psutil
 
     from dynamic import tapes
@@ -96,8 +95,7 @@ def environment() -> Environment:
         python=f"{platform.python_implementation()} {platform.python_version()}",
         numpy=np.__version__,
         blas=blas(),
-        versions=versions(),
-        commit=commit(),
+        **(facts or shared_facts()),
         affinity=affinity(),
         threads={name: os.environ[name] for name in THREAD_VARIABLES if name in os.environ},
         malloc={name: value for name, value in os.environ.items() if name.startswith(MALLOC)},
@@ -108,6 +106,12 @@ def environment() -> Environment:
         power=power(),
         layout=start.layout(),
     )
+
+
+@cache
+def shared_facts() -> dict[str, Any]:
+    """Return the facts that this process shares with those that it starts, as they are at the first call."""
+    return {"versions": versions(), "commit": commit()}
 
 
 def pin(lane: int = 0, threads: int = 1, *, all_cores: bool = False) -> None:
@@ -225,8 +229,9 @@ def versions() -> dict[str, str]:
     return {name: version for name in PACKAGES if (version := _version(name))}
 
 
-@cache
 def _version(name: str) -> str | None:
+    from importlib import metadata
+
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:

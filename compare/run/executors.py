@@ -52,13 +52,15 @@ _NANNY = "MALLOC_TRIM_THRESHOLD_"  # set by dask for its workers, and inherited 
 class Pool:
     """An executor, the function that it runs for a job, and how many jobs it gets at once.
 
-    With `lanes`, jobs that run at once are kept on cores of their own; that is for executors of one machine.
+    With `lanes`, jobs that run at once are kept on cores of their own; that is for executors of one machine. `ahead`
+    starts the processes of jobs that will follow each other, before the first of them.
     """
 
     executor: Executor
     execute: Execute
     at_once: int = 1
     lanes: bool = False
+    ahead: Callable[[Sequence[Job]], None] = lambda _: None
 
     def submit(self, job: Job, timeout: float, lane: int = 0) -> Future[Record]:
         """Submit a job; return the future of its record."""

@@ -85,14 +85,7 @@ def ask(job: Job, limit: float, heard: Heard = lambda _: None) -> Record:
     in `limit` seconds. The worker and the processes that it has started have ended when this returns; the record says
     if it had to be ended.
     """
-    worker = _Worker(job)
-    try:
-        record = worker.answer(limit, heard)
-        heard(record)
-        record.ended = worker.left()
-        return record
-    finally:
-        worker.end()
+    return Worker(job).ask(limit, heard)
 
 
 def worker_environment(job: Job) -> dict[str, str]:
@@ -106,11 +99,12 @@ def worker_environment(job: Job) -> dict[str, str]:
     }
 
 
-class _Worker:
-    """A worker that has its job, with threads that read its messages."""
+class Worker:
+    """A worker that has its job, with threads that read its messages; one that `waits` begins when it is asked."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: Job, *, waits: bool = False) -> None:
         self.step, self.began, self.started = "", time.monotonic(), 0.0
+        self.waits, self._ready = waits, threading.Event()
         self.allowances: dict[str, Allowance] = {}
         self.lines: queue.Queue[bytes] = queue.Queue()
         self.said: deque[str] = deque(maxlen=_SAID)
@@ -128,11 +122,12 @@ class _Worker:
             raise _not_started(error.strerror or str(error)) from error
         path = [str(Path(entry).absolute()) for entry in sys.path]
         files = environment.package_files()
+        facts = environment.shared_facts()
         if job.python:  # which has packages of its own, and a compiled tape of its own if any
-            path = list(filter(environment.is_users, path))
+            path, facts = list(filter(environment.is_users, path)), {}
             files.pop(environment.TAPE)
-        request = {"parent": os.getpid(), "files": files, "path": path, "job": job.to_dict()}
-        message = json.dumps({"spawned": time.time(), **request}).encode()
+        request = {"parent": os.getpid(), "files": files, "facts": facts, "path": path, "job": job.to_dict()}
+        message = json.dumps({"spawned": time.time(), "waits": waits, **request}).encode() + b"\n"
         try:
             for run in (lambda: self._send(message), self._read_lines, self._read_errors):
                 reader = threading.Thread(target=run, daemon=True)
@@ -142,6 +137,22 @@ class _Worker:
             with self.process:  # closes the pipes that no thread reads
                 self.end()
             raise _not_started(str(error)) from error
+
+    def ready(self, seconds: float) -> None:
+        """Return when the worker has started, has ended, or has had so many seconds."""
+        self._ready.wait(seconds)
+
+    def ask(self, limit: float, heard: Heard = lambda _: None) -> Record:
+        """Let the worker begin, and return its answer, as `ask` does; it has ended then."""
+        try:
+            if self.waits:
+                self._begin()
+            record = self.answer(limit, heard)
+            heard(record)
+            record.ended = self.left()
+            return record
+        finally:
+            self.end()
 
     def answer(self, limit: float, heard: Heard) -> Record:
         """Return the record that the worker answers with. Raises WorkerError and OverrunError."""
@@ -245,13 +256,25 @@ class _Worker:
         return f": {users or said[crash].strip()}"
 
     def _send(self, message: bytes) -> None:
-        with suppress(OSError), _open_stream(self.process.stdin) as stream:
+        stream = _open_stream(self.process.stdin)
+        with suppress(OSError):
             stream.write(message)
+            stream.flush()
+        if not self.waits:
+            self._begin()
+
+    def _begin(self) -> None:
+        with suppress(OSError):
+            _open_stream(self.process.stdin).close()
 
     def _read_lines(self) -> None:
         with suppress(ValueError), _open_stream(self.process.stdout) as stream:
             for line in stream:
-                self.lines.put(line)
+                if not self._ready.is_set() and steps.parse_step(line) == steps.READY:
+                    self._ready.set()
+                else:
+                    self.lines.put(line)
+        self._ready.set()
         self.lines.put(b"")
 
     def _read_errors(self) -> None:

@@ -7,6 +7,7 @@ Before anything else it takes a block of memory of random size, so that later bl
 the one that this file is in, and nowhere else: whatever else is on the path cannot hide them.
 """
 
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -43,6 +44,7 @@ def layout() -> tuple[int, int] | None:
 
 
 if __name__ == "__main__":
+    gc.disable()  # what a start loads is no garbage; `compare.run.worker` enables it before the job
     _kept = bytearray((layout() or (0, 0))[0])
     keep_to_home()
 

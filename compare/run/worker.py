@@ -3,6 +3,8 @@
 It measures nothing unless it has imported the same files as the process that asks. The folders on that process's path,
 such as one with a user's workloads, are appended to the worker's own path.
 
+It may be started before its turn: it then waits, and nothing of it runs while another one is timed.
+
 It first pins itself to a core for each of its threads, unless its kind of job takes all. Whatever a workload prints
 goes to stderr, so that stdout holds only the steps and the record (`compare.steps`). Every record has the seed, the
 environment of the measurement, and the seconds that the worker took to start. A copy of the worker, made by a fork in
@@ -18,7 +20,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -39,14 +41,14 @@ def main() -> None:
     steps.open_pipe()
     own, end = os.getpid(), os._exit
     faulthandler.enable(2)
-    message = json.load(sys.stdin)
+    message = json.loads(sys.stdin.readline())
     environment.end_with(message["parent"])
     sys.path += [entry for entry in message["path"] if entry not in sys.path]  # last, so that it hides nothing
     if others := environment.package_differences(message["files"]):
         raise SystemExit(f"it has imported another graphduel than the one that started it: {others[0]}")
     job = Job.from_dict(message["job"])
     environment.pin(job.lane, job.threads, all_cores=job.kind in KINDS and KINDS[job.kind].all_cores)
-    record = perform(job, message["spawned"])
+    record = perform(job, message["spawned"], message["facts"], waits=message["waits"])
     if os.getpid() != own:
         end(0)
     steps.answer(encode(record))
@@ -61,18 +63,25 @@ def _rest() -> str:
     return f"waited for the thread {others[0]}" if others else "ran its exit handlers (atexit)"
 
 
-def perform(job: Job, spawned: float | None = None) -> Record:
+def perform(
+    job: Job, spawned: float | None = None, facts: Mapping[str, Any] = {}, *, waits: bool = False
+) -> Record:  # fmt: skip
     """Return the record of a job, or a failure record for an error: one failed cell never ends a run.
 
-    `spawned` is the time at which the worker was asked for, in seconds since the epoch.
+    `spawned` is the time at which the worker was asked for, in seconds since the epoch, and `facts` are those of the
+    process that asked (`environment.shared_facts`). A worker that `waits` begins when its stdin is closed.
     """
-    started, there = None, environment.environment()
+    started, there = None, environment.environment(facts)
     try:
         measure = handler(job)
         if spawned is not None:
             gc.freeze()  # in a process for this job alone, what is loaded need not be walked by each collection
-        steps.now(steps.BEGAN)
+            gc.enable()
         started = spawned and max(0.0, time.time() - spawned)
+        if waits:
+            steps.now(steps.READY)
+            sys.stdin.readline()
+        steps.now(steps.BEGAN)
         environment.limit_memory(job.memory)
         environment.shift_memory(job)
         record = valid(measure())

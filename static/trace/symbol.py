@@ -365,8 +365,9 @@ def _augmented_operator(name: str) -> Callable[..., Any]:
 for _name in [name for name in vars(TorchMethods) if name.startswith("__i")]:
     setattr(Symbol, _name, _augmented_operator(_name))
     setattr(ArraySymbol, _name, lambda *_: NotImplemented)
+_offered = {*dir(TorchMethods)}.difference(dir(object), vars(Symbol))
 for _name, _method in vars(Surface).items():
-    if callable(_method) and _name not in vars(Symbol) and _name in dir(TorchMethods) and _name not in dir(object):
+    if callable(_method) and _name in _offered:
         setattr(ArraySymbol, _name, _method)
 for _name in ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__setitem__"):
     setattr(ArraySymbol, _name, vars(Surface)[_name])

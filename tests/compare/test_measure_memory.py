@@ -56,6 +56,21 @@ def test_a_step_of_known_size_has_that_peak(monkeypatch):
     assert (classes["parameters"], classes["structure"], row.nodes) == (4, 500, 7)
 
 
+@pytest.mark.parametrize(("left", "epochs", "median"), [((64, 64, 0), 3, 64), ((64, 0, 64), 4, 64), ((9, 3, 6), 4, 6)])
+def test_epochs_end_once_no_other_can_change_the_median_of_what_they_leave(monkeypatch, left, epochs, median):
+    held, readings = 0, [1000]
+    for each in left:
+        readings.append(readings[-1] + each)
+    monkeypatch.setattr(tracemalloc, "get_traced_memory", lambda: (readings[held - 1], 0))
+
+    class Step:
+        def epoch(self):
+            nonlocal held
+            held += 1
+
+    assert (memory.bytes_left_by_epoch(Step()), held) == (median, epochs)
+
+
 def test_memory_held_between_steps_is_not_in_the_peak(monkeypatch):
     case = fake_workloads.make_tiny()
 

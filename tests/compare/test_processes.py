@@ -12,6 +12,7 @@ import pytest
 from compare import steps
 from compare.errors import OverrunError, ResultsError, WorkerError
 from compare.records.job import Job
+from compare.records.record import Bare
 from compare.records.results import parse_line
 from compare.run import processes
 from compare.run.processes import Allowance
@@ -174,3 +175,28 @@ def test_ctrl_c_in_the_run_ends_the_worker(ask):
         ask("time.sleep(60)", heard=interrupt)
     assert not [one for one in psutil.Process().children() if processes.WORKER in one.cmdline()]
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+
+
+def test_workers_that_wait_start_side_by_side_and_begin_in_their_turn():
+    waiting = [processes.Worker(Job("environment"), waits=True) for _ in range(2)]
+    try:
+        for worker in waiting:
+            worker.ready(60.0)
+        time.sleep(1.0)
+        assert all(worker.process.poll() is None and worker.lines.empty() for worker in waiting)
+        records = [worker.ask(60.0) for worker in waiting]
+    finally:
+        for worker in waiting:
+            worker.end()
+    assert all(isinstance(record, Bare) for record in records)
+    assert len({record.environment.layout for record in records}) == 1  # that of the job, whoever starts first
+
+
+def test_a_worker_that_ends_before_its_turn_is_ready_and_says_how_it_ended(tmp_path, monkeypatch):
+    file = tmp_path / "worker.py"
+    file.write_text(HEAD + "os._exit(3)", "utf-8")
+    monkeypatch.setattr(processes, "WORKER", str(file))
+    worker = processes.Worker(Job("environment"), waits=True)
+    worker.ready(60.0)
+    with pytest.raises(WorkerError, match="exit code 3 and without an answer"):
+        worker.ask(20.0)

@@ -93,6 +93,15 @@ def test_counts_are_the_same_together_in_one_process_and_each_alone(name):
     assert right_modes([together]) == {(Cell(name, "small"), mode) for mode in together.modes}
 
 
+def test_a_thin_job_counts_the_examples_that_it_times(monkeypatch):
+    counted = []
+    monkeypatch.setattr(memory, "measure_mode", lambda mode, case, build: counted.append(case.lengths) or 1 / 0)
+    memory.measure(thin_job("memory", "rnn_text", "small", examples=3))
+    timed = parity.case_of(thin_job("time", "rnn_text", "small", examples=3), workloads.get("rnn_text"))
+    assert {*counted} == {timed.lengths}
+    assert len(timed.lengths) == 3
+
+
 def row(status, whole=True):
     return TimeRow(status, None, whole=whole)
 

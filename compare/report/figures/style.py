@@ -261,7 +261,8 @@ def render(drawing: Figure, kind: str) -> bytes:
         drawing.set_layout_engine(None)
     buffer = io.BytesIO()
     metadata = {"Date": None, "Creator": "graphduel"} if kind == "svg" else {"Software": "graphduel"}
-    drawing.savefig(buffer, format=kind, metadata=metadata, facecolor="white")
+    loose: dict[str, Any] = {} if kind == "svg" else {"pil_kwargs": {"compress_level": 0}}  # read once, below
+    drawing.savefig(buffer, format=kind, metadata=metadata, facecolor="white", **loose)
     if kind == "svg":
         return compact(_SAYING.sub(r"<g><title>\1</title>", buffer.getvalue().decode())).encode()
     small = io.BytesIO()

@@ -178,7 +178,6 @@ def command(step, *more):
 
 
 LATE = {
-    "the environment": (run, "run_job"),
     "the result": (run, "result"),
     "the text": (Result, "__repr__"),
     "the results file": (results, "write_file"),
