@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dynamic import inplace
 from dynamic.tensor import Tensor, as_array, wrap
 from graphs import capture, ops
-from graphs.errors import ArgumentError, DTypeError, OptionError, locate
+from graphs.dims import Sizes
+from graphs.errors import ArgumentError, DTypeError, InplaceError, OptionError, locate
 from graphs.frontends.torch import complexes, dtypes
 from graphs.frontends.torch import words as devices
 from graphs.frontends.torch.names import guard, method
@@ -62,17 +64,20 @@ def tensor(data: Any, dtype: Kind = None, requires_grad: bool = False, device: A
     step = capture.step_trace()
     if step is not None and (symbol := step.stacked(data, dtype)) is not None:
         return symbol
-    array = ops.identity.kernel(as_array(data, None if dtype is None else as_dtype(dtype)))
+    array = ops.identity.kernel(as_array(data, None if dtype is None else as_dtype(dtype), pairs=True))
     return make_leaf(array, None, device, requires_grad)
 
 
-def scalar_tensor(value: float, dtype: Kind = None, requires_grad: bool = False, device: Any = None) -> Tensor:
+def scalar_tensor(value: Any, dtype: Kind = None, requires_grad: bool = False, device: Any = None) -> Tensor:
     """A tensor of one number without axes; the default dtype unless one is given."""
-    return make_leaf(value, as_dtype(dtype), device, requires_grad)
+    kind = np.result_type(as_dtype(None), np.complex64) if dtype is None and type(value) is builtins.complex else dtype
+    return make_leaf(np.asarray(value, as_dtype(kind)), None, device, requires_grad)
 
 
-def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
-    """A leaf that shares the array's memory."""
+def from_numpy(array: np.ndarray[Any, Any]) -> Any:
+    """A leaf that shares the array's memory; complex numbers are a pair that does."""
+    if as_array(array, None, pairs=True).dtype.kind == "c":
+        return complexes.complex(wrap(array.real), wrap(array.imag))
     return wrap(as_array(array, None))
 
 
@@ -80,7 +85,7 @@ def as_tensor(data: Any, dtype: Kind = None, device: Any = None) -> Tensor:
     """`data` itself when it is a tensor of that dtype, else a leaf that shares memory where it can."""
     if isinstance(data, Tensor):
         return data.to(dtype=dtype, device=device)
-    return make_leaf(as_array(data, None if dtype is None else as_dtype(dtype)), None, device)
+    return make_leaf(as_array(data, None if dtype is None else as_dtype(dtype), pairs=True), None, device)
 
 
 def asarray(
@@ -122,7 +127,7 @@ def empty(*size: Any, dtype: Kind = None, requires_grad: bool = False, device: A
 def full(size: Any, fill_value: Any, dtype: Kind = None, requires_grad: bool = False, device: Any = None) -> Tensor:
     """A tensor of one value everywhere."""
     value = fill_value.item() if issubclass(type(fill_value), Tensor) else number(fill_value)
-    kind = as_array(value, None).dtype if dtype is None else as_dtype(dtype)
+    kind = as_array(value, None, pairs=True).dtype if dtype is None else as_dtype(dtype)
     filled = np.full(_sizes(sizes((size,))), within(value, kind), kind)
     return make_leaf(filled, None, device, requires_grad)
 
@@ -268,15 +273,40 @@ def new_empty(self: Tensor, *size: Any, dtype: Kind = None, **options: Any) -> T
 
 
 @method()
+def resize_(self: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
+    """Give a tensor another shape and new memory: its elements stay in their order, and zeros come behind them.
+
+    Raises InplaceError for a tensor with a history or that requires a gradient, and where another sees its memory.
+    """
+    grown = zeros(*sizes, dtype=self.dtype)
+    if grown.shape == self.shape and memory_format is None:
+        return self
+    if self._edge is not None or (self._data.size and (inplace.is_view(self._data) or inplace.is_seen(self._data))):
+        what = "has a history, or requires a gradient" if self._edge is not None else "shares its memory"
+        raise InplaceError(f"a tensor that {what} does not change its size; use reshape, or torch.empty")
+    held = self._data.ravel("K")  # in the order of memory
+    count = min(held.size, grown._data.size)
+    grown._data.reshape(-1)[:count] = held[:count]
+    self._data = lay_like(grown, grown, memory_format)._data
+    return self
+
+
+@method()
+def resize_as_(self: Tensor, the_template: Tensor, *, memory_format: Any = None) -> Tensor:
+    """Give a tensor the shape of another, as `resize_` does."""
+    return resize_(self, the_template.shape, memory_format=memory_format)
+
+
+@method()
 def new(self: Tensor, *data: Any) -> Tensor:
     """PyTorch's older constructor in this tensor's dtype: int sizes make a tensor to be filled, a list or array a leaf.
 
-    A tensor argument gives a view of it. Raises ArgumentError for a tuple, which PyTorch reads as data, or from
-    `x.size()` as a shape, and for a number that is no size; DTypeError for a tensor of another dtype.
+    `x.size()` is a shape, and a tensor argument gives a view of it. Raises ArgumentError for a plain tuple, which
+    PyTorch reads as data, and for a number that is no size; DTypeError for a tensor of another dtype.
     """
     if len(data) != 1:
         return new_zeros(self, *map(operator.index, data or (0,)))
-    if isinstance(data[0], int) and not isinstance(data[0], bool):
+    if (isinstance(data[0], int) and not isinstance(data[0], bool)) or type(data[0]) is Sizes:
         return new_zeros(self, data[0])
     if isinstance(data[0], (tuple, bool, float)):
         raise ArgumentError(f"new of {data[0]!r} may mean a shape or data; say new_empty or new_tensor")
@@ -369,13 +399,14 @@ def can_cast(from_: Any, to: Any) -> bool:
 
 
 class _Maker:
-    """The class of `FloatTensor` and the like: a call makes a tensor of data, or zeros of some sizes, in a dtype."""
+    """The class of `FloatTensor` and the like: a call makes a tensor of data, or zeros of sizes or `x.size()`."""
 
     def __init__(self, dtype: Any) -> None:
         self.dtype = np.dtype(dtype)
 
     def __call__(self, *data_or_sizes: Any) -> Tensor:
-        if data_or_sizes and builtins.all(isinstance(value, int) for value in data_or_sizes):
+        is_shape = len(data_or_sizes) == 1 and type(data_or_sizes[0]) is Sizes
+        if data_or_sizes and (is_shape or builtins.all(isinstance(value, int) for value in data_or_sizes)):
             return zeros(*data_or_sizes, dtype=self.dtype)
         return tensor(data_or_sizes[0] if data_or_sizes else [], dtype=self.dtype)
 

@@ -130,7 +130,7 @@ def assign(tensor: TensorData, result: TensorData, key: Any = ...) -> None:
         result = setitem(tensor, result, ...)  # a constant ends the history that the tensor had: gradient 0, not 1
     node = result._edge if type(result._edge) is Node and grad_mode.is_grad_enabled() else None
     memory = None
-    if node is not None and is_view(data) and _is_seen(owner_of(data)):
+    if node is not None and is_view(data) and is_seen(owner_of(data)):
         memory = ViewedMemory(tensor)
         memory.write(tensor, result)
     _copy_saved(tensor._edge, data)
@@ -266,7 +266,7 @@ def _alone() -> int:
 _ALONE = _alone()
 
 
-def _is_seen(owner: Array) -> bool:
+def is_seen(owner: Array) -> bool:
     """Whether more than one view holds an array."""
     return sys.getrefcount(owner) > _ALONE
 
@@ -356,7 +356,7 @@ def adopt(tensor: TensorData, node: Any, *, changed: bool) -> None:
     """
     if changed:
         _refuse(tensor)
-        if is_view(tensor._data) and _is_seen(owner_of(tensor._data)):
+        if is_view(tensor._data) and is_seen(owner_of(tensor._data)):
             rule = "in-place change of a view, whose base a function of one's own gives no history"
             raise InplaceError(locate(f"{rule}; change a clone() of it"))
         _note(tensor._data, rewrites=True)

@@ -42,7 +42,9 @@ class Tensor(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
     _grad: Tensor | None
 
     def __init__(self, data: Any = (), *sizes_or_options: Any, dtype: Any = None, requires_grad: bool = False) -> None:
-        """A tensor of data in the default dtype, or of zeros for int sizes; `tensor` keeps an array's own."""
+        """A tensor of data in the default dtype, or of zeros for int sizes or `x.size()`; `tensor` keeps an array's."""
+        if type(data) is Sizes:
+            data, sizes_or_options = np.zeros(data, words.as_dtype(None)), ()
         if type(data) is int and all(type(size) is int for size in sizes_or_options):
             data, sizes_or_options = np.zeros((data, *sizes_or_options), words.as_dtype(None)), ()
         if sizes_or_options:
@@ -368,8 +370,11 @@ def goes_back_by(backward: Callable[..., None]) -> None:
     _backward[:] = [backward]
 
 
-def as_array(data: Any, dtype: npt.DTypeLike | None) -> Array:
-    """An array as PyTorch reads data: Python floats take the default dtype, ints int64; arrays keep their dtype."""
+def as_array(data: Any, dtype: npt.DTypeLike | None, *, pairs: bool = False) -> Array:
+    """An array as PyTorch reads data: Python floats take the default dtype, ints int64; arrays keep their dtype.
+
+    Complex numbers are refused, or with `pairs` as in an array: a pair of tensors holds them.
+    """
     if issubclass(type(data), Tensor):
         data = data._data
     elif isinstance(data, (list, tuple)) and _holds_tensors(data):
@@ -379,8 +384,9 @@ def as_array(data: Any, dtype: npt.DTypeLike | None) -> Array:
         dtype = functools.reduce(np.promote_types, floats or dtypes) if dtype is None else dtype
     if dtype is None and not hasattr(data, "dtype"):
         array = np.asarray(data)
-        is_plain = array.dtype == np.float64 and type(_first(data)) is not np.float64
-        dtype = words.as_dtype(None) if is_plain else array.dtype
+        is_plain = array.dtype in (np.float64, np.complex128) and not isinstance(_first(data), np.generic)
+        parts = np.complex64 if array.dtype.kind == "c" else np.float16
+        dtype = np.promote_types(words.as_dtype(None), parts) if is_plain else array.dtype
         data = array
     try:
         array = np.asarray(data, dtype)
@@ -388,7 +394,7 @@ def as_array(data: Any, dtype: npt.DTypeLike | None) -> Array:
         kind = np.dtype(dtype)
         array = np.vectorize(lambda x: words.within(x, kind), otypes=[kind])(data)
     try:
-        promotion.check_dtype(array.dtype)
+        promotion.check_dtype(array.real.dtype if pairs else array.dtype)
     except DTypeError as error:
         raise DTypeError(locate(str(error))) from None
     return array

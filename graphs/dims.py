@@ -217,6 +217,17 @@ class Sizes(tuple[Any, ...]):
         part = tuple.__getitem__(self, key)
         return Sizes(part) if type(key) is slice else part
 
+    def __add__(self, other: Any) -> Any:
+        return Sizes(tuple.__add__(self, other))
+
+    def __radd__(self, other: Any) -> Any:
+        return Sizes((*other, *self)) if isinstance(other, tuple) else NotImplemented
+
+    def __mul__(self, count: Any) -> Any:
+        return Sizes(tuple.__mul__(self, count))
+
+    __rmul__ = __mul__
+
 
 tree.register(Sizes, lambda sizes: (tuple(sizes), None), lambda _, sizes: Sizes(sizes))
 

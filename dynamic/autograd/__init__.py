@@ -18,6 +18,7 @@ from dynamic.paths import file_of, submodule
 from dynamic.tensor import Tensor, as_array, wrap
 from graphs.errors import GraphError, locate
 from graphs.ops.creation import zeros_like
+from graphs.surface import Surface
 
 __all__ = [
     "Function", "Variable", "backward", "detect_anomaly", "enable_grad", "forward_ad", "functional", "grad",
@@ -87,8 +88,8 @@ def backward(
 def Variable(data: Any, requires_grad: bool = False, volatile: bool = False) -> Tensor:  # noqa: N802  (PyTorch's name)
     """A tensor that shares the memory of `data`: since PyTorch 0.4 variables are tensors."""
     del volatile
-    leaf = wrap(as_array(data, None)) if not issubclass(type(data), Tensor) else data.detach()
-    return leaf.requires_grad_() if requires_grad else leaf if not issubclass(type(data), Tensor) else data
+    held: Any = data if isinstance(data, Surface) else wrap(as_array(data, None))  # also a symbol of a graph
+    return held.detach().requires_grad_() if requires_grad else held
 
 
 def __getattr__(name: str) -> object:

@@ -5,6 +5,7 @@ Then checks of the option values that PyTorch's optimizers accept.
 
 from __future__ import annotations
 
+import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
@@ -81,15 +82,16 @@ class Optimizer:
         if len(named) > 1:
             raise OptionError(locate("either all parameters have names or none has; give named_parameters() alone"))
         listed = [param[1] if isinstance(param, tuple) else param for param in members]
-        identities = {id(p) for group in self.param_groups for p in group["params"]}
+        elsewhere = {id(p) for group in self.param_groups for p in group["params"]}
         for param in listed:
             if not issubclass(type(param), Tensor):
                 raise ArgumentError(locate(f"an optimizer changes tensors, no {type(param).__name__}; give tensors"))
             if not param.is_leaf:
                 raise OptionError(locate("an optimizer changes leaves, and an op has made this tensor; detach() it"))
-            if id(param) in identities:
+            if id(param) in elsewhere:
                 raise OptionError(locate("some parameters appear in more than one parameter group; give each once"))
-            identities.add(id(param))
+        if len({*map(id, listed)}) < len(listed):
+            warnings.warn(locate("a parameter is twice in a group, and changes twice in a step"), stacklevel=4)
         names = {"param_names": [param[0] for param in members]} if True in named else {}
         return {"params": listed, **names}
 

@@ -10,7 +10,7 @@ Steps over the sizes of earlier gradients: Adadelta, RMSprop, Adagrad and Adafac
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -56,14 +56,16 @@ class RuledOptimizer(Optimizer):
         with no_grad():
             for group in self.param_groups:
                 rule = self.rule(group)
-                for (count, _), params in self._together(group).items():
-                    self._update(rule, group, count, params)
+                rounds = map(self._together, _rounds(group["params"]))
+                for together in rounds if self.counts else [*rounds]:  # SGD reads all averages before it changes one
+                    for (count, _), params in together.items():
+                        self._update(rule, group, count, params)
         return loss
 
-    def _together(self, group: Group) -> Mapping[tuple[int, tuple[str, ...]], list[Any]]:
+    def _together(self, members: list[Any]) -> Mapping[tuple[int, tuple[str, ...]], list[Any]]:
         """Group the parameters that have gradients by their number of steps and their slots."""
         groups: dict[tuple[int, tuple[str, ...]], list[Any]] = defaultdict(list)
-        for param in group["params"]:
+        for param in members:
             if param.grad is not None:
                 state = self.state[param]
                 count = int(state.get("step", 1 if state else 0))
@@ -93,6 +95,18 @@ class RuledOptimizer(Optimizer):
             for slot, name in slots.items():
                 if slot in state and state[slot][i] is not getattr(param_state.get(name), "_data", None):
                     param_state[name] = wrap(np.asarray(state[slot][i]))
+
+
+def _rounds(params: list[Any]) -> Iterator[list[Any]]:
+    """The parameters in lists in which each is once: one that is there twice changes twice, as in PyTorch."""
+    if len({*map(id, params)}) == len(params):
+        yield params
+        return
+    left = list(params)
+    while left:
+        first = {id(param): i for i, param in reversed([*enumerate(left)])}
+        yield [left[i] for i in sorted(first.values())]
+        left = [param for i, param in enumerate(left) if first[id(param)] != i]
 
 
 def group_options(name: str, arguments: dict[str, Any]) -> Group:

@@ -85,11 +85,7 @@ def foreach(name: str) -> Callable[..., Any]:
 
 
 def checkpoint(
-    function: Callable[..., Any],
-    *args: Any,
-    use_reentrant: bool | None = None,
-    preserve_rng_state: bool = True,
-    **kwargs: Any,
+    function: Callable[..., Any], *args: Any, use_reentrant: Any = None, preserve_rng_state: Any = True, **kwargs: Any
 ) -> Any:
     """`function(*args, **kwargs)`, whose saved values are computed again in backward: see `dynamic.checkpoint`.
 

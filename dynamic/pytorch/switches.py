@@ -183,6 +183,7 @@ SWITCHES = (
     _("accelerator", "returns", "device_count", CPU, 0),
     _("accelerator", "refuses", ALL, "there is no GPU; ask accelerator.is_available() first"),
     _("cuda", "returns", "is_available is_initialized is_bf16_supported is_current_stream_capturing", CPU, False),
+    _("cuda", "equals", "_initialized", CPU, False),
     _("cuda", "returns", "device_count memory_allocated max_memory_allocated memory_reserved max_memory_reserved "
         "memory_cached max_memory_cached", CPU, 0),
     _("cuda", "returns", "set_device empty_cache synchronize init ipc_collect manual_seed manual_seed_all seed "
@@ -243,6 +244,8 @@ SWITCHES = (
     _("utils.tensorboard", "writes nothing", "SummaryWriter", "no events are written; take tensorboardX.SummaryWriter"),
     _("testing", "stands for", "assert_close", "compares, by PyTorch's tolerances", "pytorch.seldom"),
     _("utils.checkpoint", "stands for", "checkpoint checkpoint_sequential", "computes again", "pytorch.seldom"),
+    _("utils.checkpoint", "returns", "get_device_states", CPU, ([], [])),
+    _("utils.checkpoint", "returns", "set_device_states", CPU),
     # Formats and files
     _("sparse", "refuses", ALL, DENSE),
     _("", "refuses", "sparse_coo_tensor sparse_csr_tensor sparse_csc_tensor sparse_bsr_tensor", DENSE),

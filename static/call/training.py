@@ -226,6 +226,8 @@ class TrainingTrace(StepTrace):
         for number, group in enumerate(optimizer.param_groups):
             params = trainable_params(group)
             names = [self._by_id.get(id(param), "") for param in params]
+            if len({*map(id, params)}) < len(params):
+                raise ControlFlowError(locate(f"{name}: a parameter is twice in a group; give each once"))
             having = [i for i, name in enumerate(names) if name in self._gradients]
             counts = {_steps_of(optimizer, params[i]) + self.updates[names[i]] for i in having}
             _count(optimizer, {count + 1 for count in counts})

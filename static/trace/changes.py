@@ -13,7 +13,7 @@ import numpy as np
 
 from graphs import capture
 from graphs.builder import Builder
-from graphs.errors import DTypeError, GraphError, locate
+from graphs.errors import ControlFlowError, DTypeError, GraphError, locate
 from graphs.ir import Node
 from graphs.op import RuleTable
 from graphs.ops.control import ruled_op
@@ -39,7 +39,7 @@ def change(symbol: Symbol, result: Any) -> bool:
     node = present(builder, symbol.node)
     if memory(node).is_source:
         rule = "an argument is changed in place, which a graph cannot"
-        raise GraphError(locate(f"{rule}; use a new value, as in x = x + 1, or leave inplace=True out"))
+        raise ControlFlowError(locate(f"{rule}; use a new value, as in x = x + 1, or leave inplace=True out"))
     result = fit_dtype(result, symbol)
     if not _write_back(builder, symbol, node, result):
         _forbid(builder, memory(node))

@@ -65,7 +65,7 @@ def test_a_parameter_without_a_gradient_stays():
 REFUSED = [
     (lambda p: optim.SGD([], lr=1), ValueError, "one parameter or more"),
     (lambda p: optim.SGD(p, lr=1), TypeError, "not one Tensor"),
-    (lambda p: optim.SGD([p, p], lr=1), ValueError, "more than one parameter group"),
+    (lambda p: optim.SGD([{"params": p}, {"params": p}], lr=1), ValueError, "more than one parameter group"),
     (lambda p: optim.SGD([p], lr=-1), ValueError, "lr is 0 or more"),
     (lambda p: optim.SGD([p], lr=1, nesterov=True), ValueError, "momentum"),
     (lambda p: optim.SGD([p], lr=1, momentum=0.9, nesterov=True, dampening=0.1), ValueError, "dampening"),

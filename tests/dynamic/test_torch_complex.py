@@ -91,7 +91,7 @@ def test_what_would_need_a_conjugate_is_refused_by_name():
         (lambda: z**2, "pow: there is no rule"),
         (lambda: z.to(torch.float32), "has two parts"),
         (lambda: nn.Parameter(z), "view_as_real"),
-        (lambda: torch.tensor([1j]), "complex128"),
+        (lambda: torch.ones(2) + np.array([1j]), "complex128"),
         (lambda: torch.imag(z.real), "zeros_like"),
         (lambda: torch.view_as_complex(z.real), "size 2"),
     ):
@@ -196,3 +196,17 @@ def test_autocast_changes_nothing_and_says_so_once(recwarn):
     assert [str(warning.message) for warning in recwarn] == [
         "autocast changes nothing here: ops compute in the dtypes of their operands, PyTorch in bfloat16"
     ]
+
+
+def test_complex_data_is_a_pair_of_leaves():
+    data = np.array([1 + 2j, 3])
+    for make in (torch.tensor, torch.as_tensor, torch.asarray, torch.from_numpy):
+        made = make(data)
+        assert made.dtype == torch.complex128
+        np.testing.assert_array_equal(made.numpy(), data)
+    assert torch.tensor([1, 2j]).dtype == torch.tensor(1j).dtype == torch.scalar_tensor(1j).dtype == torch.complex64
+    assert torch.full((2,), 1j).tolist() == [1j, 1j]
+    shared = torch.from_numpy(data)
+    data[0] = 5j
+    assert shared.tolist() == [5j, 3]
+    assert torch.tensor(data, requires_grad=True).imag.requires_grad

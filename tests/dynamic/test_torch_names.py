@@ -166,7 +166,8 @@ def test_older_ways_of_making_a_tensor():
     with pytest.raises(DTypeError, match=r"in its dtype torch\.int64"):
         x.new(torch.tensor([1, 2]))
     with pytest.raises(TypeError, match="new_empty or new_tensor"):
-        x.new(x.shape)
+        x.new((2, 3))
+    assert x.new(x.shape).shape == (2, 3)
 
 
 def test_the_end_of_integers_may_be_named_alone():

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import operator
+
 import numpy as np
 import pytest
 
 import dynamic
 from dynamic import nn
+from graphs.errors import InplaceError
 
 pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore")]  # PyTorch warns of what it deprecates
 torch = pytest.importorskip("torch")
@@ -87,3 +90,41 @@ def test_synchronised_statistics_outside_training():
     theirs, ours = (layer(engine.tensor(x)) for layer, engine in zip(layers, ENGINES, strict=True))
     np.testing.assert_allclose(ours.detach().numpy(), theirs.detach().numpy(), rtol=1e-6)
     assert type(layers[1]) is nn.SyncBatchNorm
+
+
+SIZES = {
+    "Tensor": lambda m, x: m.Tensor(x.size()), "FloatTensor": lambda m, x: m.FloatTensor(x.shape),
+    "LongTensor": lambda m, x: m.LongTensor(x.size()[1:]), "new": lambda m, x: x.new(operator.add(x.size(), (2,))),
+    "before": lambda m, x: m.Tensor(operator.add((1,), x.size())), "twice": lambda m, x: m.Tensor(2 * x.size()),
+    "tuple": lambda m, x: m.Tensor(tuple(x.size())), "Size": lambda m, x: m.Tensor(m.Size([4, 1])),
+    "resize_": lambda m, x: x.new().resize_((2, 5)), "resize_as_": lambda m, x: m.ones(2).resize_as_(x),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_sizes_of_a_tensor_are_a_shape_to_older_constructors(name):
+    theirs, ours = (SIZES[name](engine, engine.ones(2, 3)) for engine in ENGINES)
+    assert tuple(ours.shape) == tuple(theirs.shape)
+    assert str(ours.dtype) == str(theirs.dtype)
+
+
+def test_elements_stay_in_their_order_when_a_tensor_changes_its_size():
+    for shape in ((5,), (1, 3), (2,), (2, 2)):
+        theirs, ours = (engine.arange(4).view(2, 2).t().clone().resize_(shape) for engine in ENGINES)
+        count = min(4, theirs.numel())
+        assert ours.flatten()[:count].tolist() == theirs.flatten()[:count].tolist()
+
+
+def test_a_tensor_whose_memory_others_see_keeps_its_size():
+    x, array = dynamic.zeros(2, 2), np.zeros(2)
+    row = x[0]
+    for refused in (x, row, dynamic.from_numpy(array), dynamic.zeros(2, requires_grad=True)):
+        with pytest.raises(InplaceError, match=r"does not change its size.*use reshape, or torch.empty"):
+            refused.resize_(3)
+
+
+def test_states_of_devices_are_those_of_none():
+    for engine in (torch.utils.checkpoint, __import__("dynamic.utils.checkpoint", fromlist=["checkpoint"])):
+        states = engine.get_device_states(1, "x")
+        assert [list(part) for part in states] == [[], []]
+        engine.set_device_states(*states)

@@ -370,3 +370,22 @@ def test_muon_rounds_to_bfloat16_where_pytorch_does(options, dtype):
         np.testing.assert_allclose(ours, theirs, atol=1e-6 if longest < 20 else 1e-4)
     with pytest.raises(ValueError, match="Muon: takes matrices"):
         optim.Muon([dynamic.ones(3, requires_grad=True)])
+
+
+@pytest.mark.parametrize(("name", "options"), [("SGD", {"momentum": 0.9}), ("Adam", {}), ("RMSprop", {}), ("ASGD", {})])
+def test_a_parameter_that_is_twice_in_a_group_changes_twice(name, options):
+    """Modules that share a module are listed one beside the other, as in a world model and its rollout."""
+    found = []
+    for engine in (torch, dynamic):
+        p, q, r = (engine.nn.Parameter(engine.tensor([1.0 + i, -2.0])) for i in range(3))
+        with pytest.warns(UserWarning, match=r"duplicate|twice"):
+            optimizer = getattr(engine.optim, name)([p, q, p, q, p], lr=0.1, **options)
+        optimizer.add_param_group({"params": [r]})
+        for step in range(3):
+            optimizer.zero_grad()
+            (p**2 + q + r**3).sum().backward() if step else (p**2 + r).sum().backward()
+            optimizer.step()
+        state = optimizer.state_dict()
+        found.append(([value.tolist() for value in (p, q, r)], [group["params"] for group in state["param_groups"]]))
+    np.testing.assert_allclose(found[1][0], found[0][0], rtol=1e-6)
+    assert found[1][1] == found[0][1]

@@ -82,6 +82,8 @@ DRAWS = frozenset(
         "uniform_",
         "random_",
         "empty",
+        "resize_",
+        "resize_as_",
         "empty_like",
         "new",
         "new_empty",

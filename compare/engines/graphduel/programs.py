@@ -129,9 +129,11 @@ class BroughtCalls(CallContainers):
 
 
 def _as_brought(like: Any, value: Any) -> Any:
-    """Return a value as in the user's call: an array where one was there, and the user's own modules."""
+    """Return a value as in the user's call: an array or a leaf where one was there, and the user's own modules."""
     if isinstance(like, _Whole):
         return like.value
+    if isinstance(like, dynamic.Tensor) and like.requires_grad:
+        return value.requires_grad_()
     if not isinstance(like, np.ndarray):
         return value
     if isinstance(value, Symbol):

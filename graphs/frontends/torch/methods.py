@@ -97,7 +97,7 @@ ABSENT = {
     **_rare("to_sparse to_dense coalesce", _DENSE),
     "_version": "changes are counted inside; backward refuses a saved value that was changed",
     **_rare("stft istft", "frame the signal by unfold, and use torch.fft.rfft on the frames"),
-    **_rare("resize resize_ resize_as_", "a tensor does not change its size; use reshape, or torch.empty"),
+    "resize": "use reshape, or torch.empty",
     "as_subclass": "all tensors have one class; keep what a subclass would add in an object that holds the tensor",
     **_rare("select_scatter slice_scatter diagonal_scatter as_strided_scatter", "assign to the part of a clone()"),
     **_rare("index_reduce index_reduce_", "use scatter_reduce, with an index of the shape of the source"),

@@ -71,6 +71,22 @@ def step(x, y):
 
 inputs = [(torch.randn(6, 4), torch.randn(6, 2))]
 """
+FIELD = """
+import torch
+from torch import nn
+model = nn.Sequential(nn.Linear(2, 8), nn.Tanh(), nn.Linear(8, 1))
+optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+
+def step(x, velocity):
+    slope, = torch.autograd.grad(model(x).sum(), x, create_graph=True)
+    loss = ((slope - velocity) ** 2).mean()
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    return loss
+
+inputs = [(torch.randn(6, 2, requires_grad=True), torch.randn(6, 2)) for _ in range(2)]
+"""
 CLOSING = """
 import torch
 from torch import nn
@@ -363,6 +379,17 @@ def test_a_file_of_pytorch_runs_in_both_engines_from_the_same_numbers(file, func
     assert answer["modes"] == ["torch-eager", "dynamic", "static-exact"]
     assert set(answer["verdict"]["steady"]["values"]) == set(answer["modes"])
     assert answer["verdict"]["steady"]["base"] == "torch-eager"
+
+
+@pytest.mark.slow
+def test_an_input_that_requires_a_gradient_requires_one_in_both_engines(tmp_path):
+    """A Hamiltonian network is trained by the slopes at its inputs."""
+    pytest.importorskip("torch")
+    path = tmp_path / "field.py"
+    path.write_text(FIELD, "utf-8")
+    done, answer = compared(path, "step", "--engines", "torch,graphduel", "--modes", "torch-eager,dynamic,static-exact")
+    assert done.exit_code in (0, 3), done.output
+    assert set(answer["verdict"]["steady"]["values"]) == {"torch-eager", "dynamic", "static-exact"}
 
 
 @pytest.mark.slow
