@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from graphs import dims, dispatch
+from graphs import capture, dims, dispatch
 from graphs.dims import Shape, Size
 from graphs.errors import ControlFlowError, DTypeError, ShapeError
 from graphs.op import Array, Op, Prepared
@@ -183,8 +183,11 @@ def _values(x: Array, instead: str) -> np.ndarray[Any, Any]:
 
 
 def _like(x: Array, array: Any) -> Array:
-    """Wrap an array like x: as a tensor when x is one."""
-    return array if dispatch.interpreter_of(x) is None else type(x)(array, dtype=np.asarray(array).dtype)
+    """Wrap an array like x: as a tensor when x is one, as a constant where x is a known value of a graph."""
+    if dispatch.interpreter_of(x) is None:
+        return array
+    make = type(x) if type(x) in capture.tensors else getattr(x, "new_tensor", np.asarray)
+    return make(array, dtype=np.asarray(array).dtype)
 
 
 @composite

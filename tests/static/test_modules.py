@@ -290,3 +290,20 @@ def test_gradients_are_clipped_by_their_norm_in_a_graph():
     norm, gradients = static.jit(clipped)([np.full(2, 3, np.float32), np.full(2, 4, np.float32)])
     np.testing.assert_allclose(norm, 50**0.5, rtol=1e-6)
     np.testing.assert_allclose(gradients, [[3 / 50**0.5] * 2, [4 / 50**0.5] * 2], rtol=1e-5)
+
+
+def test_sizes_that_follow_from_known_values_are_known():
+    """Crops of one size run together, as DINO runs them: the counts of known values are constants of the graph."""
+
+    def by_size(*crops):
+        sizes = torch.tensor([crop.shape[-1] for crop in crops])
+        values, counts = torch.unique_consecutive(sizes, return_counts=True)
+        start, total = 0, values.unique().sum() + torch.nonzero(sizes == 4).sum() + torch.argwhere(sizes).sum()
+        for end in torch.cumsum(counts, 0):
+            total = total * 2 + torch.cat(crops[start:end]).sum()
+            start = end
+        return total
+
+    crops = [torch.ones(2, 8), torch.ones(2, 8), torch.ones(1, 4)]
+    for convert in (False, True):
+        assert static.jit(by_size, convert=convert)(*crops) == by_size(*crops)
