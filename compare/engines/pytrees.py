@@ -357,19 +357,21 @@ class Donations:
     def kept(self, array: Any) -> Piece:
         """Return a piece that restores an array: calls that have donated a copy of it get new copies, or go on."""
 
-        def spent_calls() -> list[_OwnCall]:
-            return [call for call in self._calls.get(id(array), ()) if call.is_spent]
+        def same() -> bool:
+            return not any(call.is_spent for call in self._calls.get(id(array), ()))
 
         def back() -> None:
             for call in self._calls.get(id(array), ()):
                 if call.is_spent or call.went_on:
                     call.renew()
 
-        def again() -> None:
-            for call in spent_calls():
-                call.go_on()
+        return Piece(same, back, again=self.go_on)
 
-        return Piece(lambda: not spent_calls(), back, again=again)
+    def go_on(self) -> None:
+        """Make every call ready whose copies were donated: it goes on from what came back."""
+        for call in {call for calls in self._calls.values() for call in calls}:
+            if call.is_spent:
+                call.go_on()
 
 
 class _OwnCall:
@@ -381,7 +383,9 @@ class _OwnCall:
 
     def renew(self) -> None:
         """Make new copies of the arguments and bind the call to them."""
-        self._take(copy_arguments(self.args))
+        import jax
+
+        self._take(jax.block_until_ready(copy_arguments(self.args)))  # JAX copies while Python goes on
         self.went_on = False
 
     def go_on(self) -> None:
@@ -399,11 +403,8 @@ class _OwnCall:
         self.went_on = True
 
     def _take(self, own: tuple[Any, ...]) -> None:
-        """Bind the call to these arguments, once they are computed: JAX copies arrays while Python goes on."""
-        import jax
-
-        self.own = jax.block_until_ready(own)
-        self.copies, self.now = _arrays(own), bind_call(self.built, own)
+        """Bind the call to these arguments."""
+        self.own, self.copies, self.now = own, _arrays(own), bind_call(self.built, own)
 
     def run(self) -> Any:
         """Run the call with the current arguments."""

@@ -273,7 +273,8 @@ def turns_of(state: Snapshot, epochs: Sequence[Callable[[], None]]) -> Turns:
         state.restore()
     arguments = [piece for piece in changed.values() if piece.is_argument]
     before_block = [piece for piece in changed.values() if not piece.is_argument or piece.again]
-    before_call = [replace(piece, back=piece.again or piece.back) for piece in arguments]
+    again = [Piece(back=each) for each in dict.fromkeys(piece.again for piece in arguments) if each]
+    before_call = [*(piece for piece in arguments if not piece.again), *again]
     return Turns(state.back(before_block) if before_block else None, state.back(before_call) if before_call else None)
 
 
