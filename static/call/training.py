@@ -229,6 +229,9 @@ class TrainingTrace(StepTrace):
             if len({*map(id, params)}) < len(params):
                 raise ControlFlowError(locate(f"{name}: a parameter is twice in a group; give each once"))
             having = [i for i, name in enumerate(names) if name in self._gradients]
+            if not all(any(params[i].grad is absent for absent in self._absent) for i in having):
+                rule = "the gradient of a parameter is set or removed by another way than the module has it"
+                raise ControlFlowError(locate(f"{rule}; take it from module.parameters(), or run it in mode dynamic"))
             counts = {_steps_of(optimizer, params[i]) + self.updates[names[i]] for i in having}
             _count(optimizer, {count + 1 for count in counts})
             rate = {"lr": self._rates[place][number]} if self._rates else {}

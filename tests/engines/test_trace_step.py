@@ -430,3 +430,20 @@ def test_a_tensor_that_becomes_a_view_of_itself_is_used_on(change: str) -> None:
     (written, _), compiled = make(), static.trace_step(*make())
     x = torch.tensor(np.array([[1.0, 2.0]], np.float32))
     np.testing.assert_array_equal(np.asarray(compiled(x)), written(x).numpy())
+
+
+def test_a_gradient_that_is_removed_or_set_past_the_module_is_refused():
+    """It was ignored: the parameter changed all the same."""
+    for gradient in (None, torch.zeros(2, 3)):
+        net = nn.Linear(3, 2)
+        optimizer, weight = torch.optim.SGD(net.parameters(), lr=0.1), net.weight
+
+        def step(x, weight=weight, net=net, optimizer=optimizer, gradient=gradient):
+            loss = (net(x) ** 2).mean()
+            loss.backward()
+            weight.grad = gradient
+            optimizer.step()
+            return loss
+
+        with pytest.raises(GraphError, match=r"set or removed by another way|a tensor or None"):
+            static.trace_step(step, optimizer)(torch.ones(1, 3))
