@@ -25,7 +25,6 @@ from graphs.ops.elementwise import (
     log,
     logaddexp,
     multiply,
-    sigmoid,
     sin,
     sqrt,
     square,
@@ -41,6 +40,7 @@ from graphs.ops.reductions import mean
 from graphs.ops.reductions import sum as _sum
 from graphs.ops.shapes import Axis, as_operand, dtype_of, positive_axes, positive_axis, shape_of
 from graphs.ops.slicing import cut
+from graphs.ops.special import silu as _silu
 
 __all__ = [
     "embedding", "flatten", "gradient", "layer_norm", "logsumexp", "nan_to_num", "one_hot", "silu", "sinc", "softplus",
@@ -71,7 +71,7 @@ def softplus(x: Array, /) -> Array:
 @in_single
 def silu(x: Array, /) -> Array:
     """x * sigmoid(x), also known as swish."""
-    return multiply(x, sigmoid(x))
+    return _silu(x)
 
 
 @composite
