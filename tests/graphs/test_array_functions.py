@@ -236,6 +236,21 @@ def test_scatter_add_is_add_at(size, count, width, dtype):
     same(g.scatter_add(values.T, indices, shape=(width, size), axis=1), expected.T)
 
 
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize(("count", "size"), [(2000, 200), (1024, 90_000), (3000, 1), (4000, 40), (1500, 750)])
+def test_sums_of_many_wide_rows_have_the_bits_of_add_at(count, size, dtype):
+    random = np.random.default_rng(count)
+    indices = random.integers(-size, size, count)
+    indices[::2] = np.where(random.random((count + 1) // 2) < 0.3, 0, indices[::2])  # one row often, as of padding
+    values = random.standard_normal((count, 33)).astype(dtype)
+    values[:5] = -0.0
+    expected = np.zeros((size, 33), dtype)
+    np.add.at(expected, indices, values)
+    found = g.scatter_add(values, indices, shape=(size, 33), axis=0)
+    same(found, expected)
+    np.testing.assert_array_equal(np.signbit(found), np.signbit(expected))
+
+
 def test_scatter_add_refuses_what_is_outside():
     for index in (3, -4):
         with pytest.raises(g.ShapeError, match="out of range for an axis of size 3"):
