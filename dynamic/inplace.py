@@ -12,7 +12,7 @@ import itertools
 import sys
 import weakref
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from graphs.errors import DTypeError, InplaceError, ShapeError, locate, user_lin
 from graphs.ops.indexing import setitem as setitem_at
 from graphs.ops.indexing import take
 from graphs.ops.movement import astype, identity, permute_dims, reshape
+from graphs.ops.selection import select
 from graphs.ops.shapes import overlaps, owner_of
 from graphs.ops.slicing import Key, is_basic, setitem
 
@@ -156,11 +157,11 @@ def assign(tensor: TensorData, result: TensorData, key: Any = ...) -> None:
 def write(tensor: TensorData, key: Any, value: Any) -> bool:
     """Do `tensor[key] = value` in the elements at the key alone; False, and nothing done, where that takes an op.
 
-    It does where a history may pass, where somebody is told of ops, for an array as a key, and for a value that NumPy
-    does not broadcast and convert as ops do.
+    It does where a history may pass, where somebody is told of ops, for a key that PyTorch reads otherwise than NumPy,
+    and for a value that NumPy does not broadcast and convert as ops do.
     """
-    data, keys, mode = tensor._data, _basic_keys(key), grad_mode.now()
-    if keys is None or mode.batch is not None or dispatch.detours or dispatch.observers or not data.flags.writeable:
+    data, mode = tensor._data, grad_mode.now()
+    if mode.batch is not None or dispatch.detours or dispatch.observers or not data.flags.writeable:
         return False
     is_tensor = type(value) is type(tensor)
     if not is_tensor and (type(value) not in promotion.SCALARS or (type(value) is int and value.bit_length() > 63)):
@@ -168,8 +169,10 @@ def write(tensor: TensorData, key: Any, value: Any) -> bool:
     edge, its_edge = tensor._edge, value._edge if is_tensor else None
     if type(edge) is Node or (mode.recording and (edge is not None or its_edge is not None)):
         return False
-    held = value._data if is_tensor else value
+    held, keys = value._data if is_tensor else value, _basic_keys(key)
     try:
+        if keys is None:
+            return _write_at(data, key, held, type(tensor))
         part = data[keys]
         if is_tensor and held.ndim > part.ndim:
             return False
@@ -188,6 +191,29 @@ def _copy_saved(edge: Any, data: Array) -> None:
     if type(saved) is tuple and not _change_since(data, edge.sequence):  # no other type, such as a checkpoint's
         owner = owner_of(data)
         edge.saved = tuple([identity(x) if isinstance(x, np.ndarray) and owner_of(x) is owner else x for x in saved])
+
+
+def _write_at(data: Array, key: Any, value: Any, kind: type) -> bool:
+    """`write` for a key of slices and of neighbouring arrays, of the dtype that the data have."""
+    keys = [entry._data if type(entry) is kind else entry for entry in (key if type(key) is tuple else (key,))]
+    places = [
+        i for i, entry in enumerate(keys) if type(entry) is np.ndarray and entry.ndim and entry.dtype.kind in "bi"
+    ]
+    others = [entry for i, entry in enumerate(keys) if i not in places]
+    if not places or places[-1] - places[0] >= len(places) or not all(x is ... or type(x) is slice for x in others):
+        return False
+    if type(value) is not np.ndarray:
+        number = np.empty((), data.dtype)
+        np.copyto(number, value)
+        value = number
+    if value.dtype != data.dtype or any(np.may_share_memory(data, x) for x in (value, *keys) if type(x) is np.ndarray):
+        return False
+    if len(keys) == 1 and keys[0].dtype == np.bool_ and keys[0].shape == data.shape and not value.ndim:
+        select(keys[0], value, data, data)
+    else:
+        data[tuple(keys)] = value
+    _note(data)
+    return True
 
 
 def _basic_keys(key: Any) -> tuple[Any, ...] | None:
@@ -362,43 +388,6 @@ def adopt(tensor: TensorData, node: Any, *, changed: bool) -> None:
         _note(tensor._data, rewrites=True)
         node.sequence = clock.tick()
     tensor._edge = node
-
-
-def _passing() -> int:
-    """The reference count in an operator of an operand that only Python holds, as in `x[0] += y`; 0 if not distinct."""
-    counts: list[int] = []
-
-    class PassingCounter:
-        def __getitem__(self, key: int) -> PassingCounter:
-            return PassingCounter()
-
-        def __setitem__(self, key: int, value: PassingCounter) -> None:
-            pass
-
-        def __iadd__(self, other: int) -> Self:
-            counts.append(sys.getrefcount(self))
-            return self
-
-    named = PassingCounter()
-    named[0] += 1
-    named += 1
-    return counts[0] if counts[0] < counts[1] else 0
-
-
-_PASSING = _passing()
-
-
-def augmented_operator(in_place: Callable[..., Any], plain: str) -> Callable[..., Any]:
-    """An operator such as `+=`. For a view with a history, which Python writes back to its base, the result is new."""
-
-    @functools.wraps(in_place)
-    def wrapper(self: Any, other: Any) -> Any:
-        is_put_back = sys.getrefcount(self) <= _PASSING and is_view(self._data) and grad_mode.is_grad_enabled()
-        if is_put_back and (self._edge is not None or getattr(other, "requires_grad", False)):
-            return getattr(self, plain)(other)
-        return in_place(self, other)
-
-    return wrapper
 
 
 def _refuse(tensor: TensorData) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import sys
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, Self, final
@@ -328,6 +329,11 @@ class Tensor(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
         elif not inplace.write(self, key, value):
             self._assign(with_part(self, value, key), key)
 
+    def copy_(self, other: Any, non_blocking: bool = False) -> Self:
+        """Take the values of another tensor, broadcast to this one's shape."""
+        is_done = not overlaps(self._data) and inplace.write(self, ..., other)
+        return self if is_done else super().copy_(other, non_blocking)
+
     def fill_(self, value: Any) -> Self:
         """Set every element to one value."""
         if not overlaps(self._data):
@@ -336,8 +342,45 @@ class Tensor(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
         return self
 
 
+def _passing() -> int:
+    """The reference count in an operator of an operand that only Python holds, as in `x[0] += y`; 0 if not distinct."""
+    counts: list[int] = []
+
+    class PassingCounter:
+        def __getitem__(self, key: int) -> PassingCounter:
+            return PassingCounter()
+
+        def __setitem__(self, key: int, value: PassingCounter) -> None:
+            pass
+
+        def __iadd__(self, other: int) -> Self:
+            counts.append(sys.getrefcount(self))
+            return self
+
+    named = PassingCounter()
+    named[0] += 1
+    named += 1
+    return counts[0] if counts[0] < counts[1] else 0
+
+
+_PASSING = _passing()
+
+
+def _augmented_operator(in_place: Callable[..., Any], plain: str) -> Callable[..., Any]:
+    """An operator such as `+=`. For a view with a history, which Python writes back to its base, the result is new."""
+
+    @functools.wraps(in_place)
+    def wrapper(self: Any, other: Any) -> Any:
+        is_put_back = sys.getrefcount(self) <= _PASSING and inplace.is_view(self._data) and grad_mode.is_grad_enabled()
+        if is_put_back and (self._edge is not None or getattr(other, "requires_grad", False)):
+            return getattr(self, plain)(other)
+        return in_place(self, other)
+
+    return wrapper
+
+
 for _name in [name for name in vars(TorchMethods) if name.startswith("__i")]:
-    setattr(Tensor, _name, inplace.augmented_operator(vars(TorchMethods)[_name], _name.replace("__i", "__")))
+    setattr(Tensor, _name, _augmented_operator(vars(TorchMethods)[_name], _name.replace("__i", "__")))
 
 parameters: weakref.WeakValueDictionary[int, Tensor] = weakref.WeakValueDictionary()
 """The tensors that are parameters of modules, by their ids: a copy of one is one, too."""

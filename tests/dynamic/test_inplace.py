@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dynamic
-from dynamic import inplace
+from dynamic.tensor import _PASSING
 from graphs.errors import DTypeError, GraphError, InplaceError, ShapeError
 from tests.helpers.together import together
 
@@ -354,7 +354,7 @@ def _filled(y, x):
     y[...] = sums
 
 
-@pytest.mark.skipif(not inplace._PASSING, reason="this Python does not tell who holds an operand")
+@pytest.mark.skipif(not _PASSING, reason="this Python does not tell who holds an operand")
 @together("change,expected", [(_twice, [[8, 180], [24, 324]]), (_row_by_row, [[32, 48], [56, 80]]),
                               (_from_before, [[8, -4], [48, -24]]), (_filled, [[-6, 8], [0, 6]])])  # fmt: skip
 def test_what_python_puts_back_into_a_tensor_of_a_graph_may_be_changed_in_place(change, expected):

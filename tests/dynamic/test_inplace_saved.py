@@ -11,7 +11,7 @@ import pytest
 import dynamic as torch
 from dynamic import inplace
 from dynamic.nn import functional as F  # noqa: N812
-from graphs.errors import InplaceError, NotDifferentiableError
+from graphs.errors import GraphError, InplaceError, NotDifferentiableError
 from tests.helpers.together import together
 
 X, OTHER = np.array([0.1, 0.2, 0.3, 0.4]), np.array([0.3, 0.5, 0.7, 0.9])
@@ -184,6 +184,69 @@ def test_a_write_touches_its_part_alone_and_remembers_where_it_was():
     start += 1
     with pytest.raises(InplaceError, match="a value that backward needs was changed in place"):
         product.backward()
+
+
+MASK = np.arange(24).reshape(4, 6) % 3 == 0
+ROWS = np.array([2, 0, -1, 2])
+WRITES = [
+    ((ROWS,), np.arange(24.0).reshape(4, 6)), ((ROWS,), 2), ((MASK,), 0), ((MASK,), 1.5), ((MASK,), np.arange(8.0)),
+    ((MASK[:, 0],), np.arange(6.0)), ((slice(1, 3), ROWS), True), ((ROWS, ROWS), np.arange(4.0)), ((..., ROWS), -1),
+    ((ROWS[:0],), 7), ((...,), 3.5), ((...,), np.arange(6.0)), ((ROWS[:, None], ROWS), np.ones((1, 4, 4))),
+]  # fmt: skip
+
+
+@together("key,value", WRITES)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "float16"])
+def test_a_write_without_a_history_is_that_of_an_op(key, value, dtype):
+    """The elements at the key alone are written, and backward is told of it, as where an op makes the whole anew."""
+    held = np.asarray(value).astype(dtype) if isinstance(value, np.ndarray) or dtype == "int64" else value
+    start = np.arange(24).reshape(4, 6).astype(dtype)
+    expected = start.copy()
+    expected[key] = held.reshape(held.shape[-2:]) if isinstance(held, np.ndarray) else held
+    x = torch.tensor(start)
+    product = (x * torch.ones(6, dtype=x.dtype, requires_grad=True)).sum() if start.dtype.kind == "f" else None
+    x[tuple(torch.tensor(k) if isinstance(k, np.ndarray) else k for k in key)] = (
+        torch.tensor(held) if isinstance(held, np.ndarray) else held
+    )
+    np.testing.assert_array_equal(x.numpy(), expected)
+    if product is not None:
+        with pytest.raises(InplaceError, match="a value that backward needs was changed in place"):
+            product.backward()
+
+
+@together("key", [(ROWS,), (MASK,), (slice(None), ROWS), (...,)])
+def test_a_write_of_arrays_makes_no_copy_of_the_whole(key):
+    x = torch.zeros(4, 6, 20_000)
+    key = tuple(torch.tensor(k) if isinstance(k, np.ndarray) else k for k in key)
+    tracemalloc.start()
+    try:
+        x[key] = 2.0
+        x.fill_(3.0)
+        x.copy_(torch.ones(20_000))
+        assert tracemalloc.get_traced_memory()[1] < x.nbytes / 10
+    finally:
+        tracemalloc.stop()
+    assert x.sum() == x.numel()
+
+
+@together("write", [
+    lambda x: x.__setitem__(torch.tensor([0, 9]), 1.0), lambda x: x.__setitem__(torch.tensor([0, 1]), torch.ones(3, 6)),
+    lambda x: x.__setitem__(torch.tensor([True, False]), 1.0), lambda x: x.copy_(torch.ones(5)),
+])  # fmt: skip
+def test_a_write_that_does_not_fit_changes_nothing(write):
+    x = torch.zeros(4, 6)
+    with pytest.raises(GraphError):
+        write(x)
+    assert not x.any()
+
+
+def test_a_write_reads_what_it_overwrites_first():
+    x = torch.arange(6)
+    x[x] = x.flip(0)
+    assert x.tolist() == [5, 4, 3, 2, 1, 0]
+    y = torch.arange(6)
+    y[torch.tensor([5, 4, 3, 2, 1, 0])] = y
+    assert y.tolist() == [5, 4, 3, 2, 1, 0]
 
 
 def test_many_parts_are_the_whole():
