@@ -10,6 +10,11 @@ copy itself. Rows that lie a stride apart are made neighbours, so that a shift i
 
 Where a row of the window has too few terms for a product, strips are unfolded over all axes after one of size 1.
 
+Where each channel has a window of its own (depthwise), its window is spread to a band matrix, whose columns are some
+neighbouring windows of a row. Then x is copied only as often as there are rows of the window, and a little more.
+
+    bands     [channels, examples * rows of windows * runs of a row, rows of the window * elements that a run meets]
+
 A few examples are unfolded at a time, so that a copy is still in the cache of a core when it is multiplied.
 """
 
@@ -61,6 +66,8 @@ def convolution(x: Array, weight: Array, *, window: Window, groups: int, out: Ar
     windows, features = counts(x.shape[2:], window), weight.shape[0] // groups
     if out is None:
         out = np.empty((x.shape[0], weight.shape[0], *windows), np.result_type(x, weight))
+    if _is_depthwise(x, out, window, groups) and _by_bands(x, weight, window, out):
+        return out
     if math.prod(windows) < FEWEST_WINDOWS:
         matrix = _matrix(weight, groups)
         for block, columns in _columns(x, window, groups):
@@ -86,6 +93,8 @@ def convolution_weight(x: Array, g: Array, *, window: Window, groups: int, out: 
     if out is None:
         out = np.empty((g.shape[1], x.shape[1] // groups, *(part[0] for part in window)), np.result_type(x, g))
     features, terms = g.shape[1] // groups, math.prod(out.shape[1:])
+    if _is_depthwise(x, g, window, groups) and _weight_by_bands(x, g, window, out):
+        return out
     if math.prod(g.shape[2:]) < FEWEST_WINDOWS:
         matrix = np.zeros((groups, features, terms), out.dtype)
         for block, columns in _columns(x, window, groups):
@@ -174,7 +183,8 @@ def _is_convolution(g: Array, weight: Array, window: Window, groups: int) -> boo
     a write.
     """
     features, length, stride = weight.shape[0] // groups, *window[0][:2]
-    return math.prod(g.shape[2:]) >= FEWEST_WINDOWS and features * stride <= 2 * weight.shape[1] * length
+    is_many = math.prod(g.shape[2:]) >= FEWEST_WINDOWS or (stride == 1 and _is_depthwise(g, g, window, groups))
+    return is_many and features * stride <= 2 * weight.shape[1] * length
 
 
 # All axes -----------------------------------------------------------------------------------------------------------
@@ -279,3 +289,86 @@ def _residues(size: int, count: int, part: Part) -> Iterator[_Residue]:
         ahead = reach + start * dilation // stride - place
         after = elements - count - ahead + reach
         yield _Residue(slice(first, None, stride), slice(start, None, step), (met, 1, ahead, after, spread))
+
+
+# Depthwise ------------------------------------------------------------------------------------------------------------
+
+_RUN = 16  # windows of a row side by side: a product of fewer is slow, and one of more has more zeros
+_BANDS = 1 << 18  # bytes of bands at a time
+_FEWEST, _FEWEST_TAPS = 1 << 12, 3  # elements of a batch, and taps of a row: fewer take longer to lay out
+
+
+class _Runs(NamedTuple):
+    """How a row of windows is cut: into `count` runs of `length` windows, each of which meets `reach` elements."""
+
+    count: int
+    length: int
+    reach: int
+
+
+def _is_depthwise(x: Array, y: Array, window: Window, groups: int) -> bool:
+    """Whether each channel of x has a window, and a channel of y, of its own: of some taps, and much to do."""
+    is_much = min(x.size, y.size) >= _FEWEST and window[-1][0] >= _FEWEST_TAPS
+    return is_much and x.shape[1] == y.shape[1] == groups > 1 and x.dtype == y.dtype and x.dtype.kind == "f"
+
+
+def _runs(windows: int, part: Part) -> _Runs:
+    length, stride, _, _, dilation = part
+    count = max(1, round(windows / _RUN))
+    run = -(-windows // count)
+    return _Runs(count, run, (run - 1) * stride + dilation * (length - 1) + 1)
+
+
+def _by_bands(x: Array, weight: Array, window: Window, out: Array) -> bool:
+    """Write the convolution; False where it is not finite, since a band has zeros where a window has nothing."""
+    windows, runs = out.shape[2:], _runs(out.shape[-1], window[-1])
+    bands = np.zeros((len(weight), math.prod(weight.shape[2:-1]) * runs.reach, runs.length), out.dtype)
+    _diagonals(bands, runs, window[-1])[...] = weight.reshape(len(weight), -1, weight.shape[-1], 1)
+    for channels, rows in _rows_of_runs(x, windows, window, runs):
+        product = np.matmul(rows, bands[channels]).reshape(len(rows), len(x), *windows[:-1], runs.count * runs.length)
+        out[:, channels] = product[..., : windows[-1]].swapaxes(0, 1)
+    return bool(np.isfinite(out).all())
+
+
+def _weight_by_bands(x: Array, g: Array, window: Window, out: Array) -> bool:
+    """Write the convolution's adjoint in the weight; False where it is not finite."""
+    windows, runs = g.shape[2:], _runs(g.shape[-1], window[-1])
+    for channels, rows in _rows_of_runs(x, windows, window, runs):
+        part = g[:, channels].swapaxes(0, 1)
+        if runs.count * runs.length != windows[-1]:
+            part = np.pad(part, [(0, 0)] * (part.ndim - 1) + [(0, runs.count * runs.length - windows[-1])])
+        bands = np.matmul(rows.swapaxes(1, 2), part.reshape(len(part), -1, runs.length))
+        out[channels] = np.add.reduce(_diagonals(bands, runs, window[-1]), -1).reshape(out[channels].shape)
+    return bool(np.isfinite(out).all())
+
+
+def _rows_of_runs(x: Array, windows: tuple[int, ...], window: Window, runs: _Runs) -> Iterator[tuple[slice, Array]]:
+    """Some channels at a time, each with its bands: the elements that a run of windows meets, one after another."""
+    *others, (_, stride, *_) = window
+    padded = [(n - 1) * part[1] + part[4] * (part[0] - 1) + 1 for n, part in zip(windows, others, strict=False)]
+    padded.append((runs.count - 1) * runs.length * stride + runs.reach)
+    ends = [min(full, size + part[2]) for full, size, part in zip(padded, x.shape[2:], window, strict=True)]
+    firsts = [max(0, part[2]) for part in window]
+    there = (..., *map(slice, firsts, ends))
+    here = (..., *[slice(i - part[2], j - part[2]) for i, j, part in zip(firsts, ends, window, strict=True)])
+    taken = math.prod(part[0] for part in others) * runs.reach
+    each = len(x) * math.prod(windows[:-1]) * runs.count
+    for channels in _blocks(x.shape[1], each * taken * x.itemsize, _BANDS):
+        block = x[:, channels].swapaxes(0, 1)
+        buffer = np.zeros((*block.shape[:2], *padded), x.dtype)
+        buffer[there] = block[here]
+        channel, example, *steps, step = buffer.strides
+        shape = (*block.shape[:2], *windows[:-1], runs.count, *[part[0] for part in others], runs.reach)
+        apart = [size * part[1] for size, part in zip(steps, others, strict=True)]
+        down = [size * part[4] for size, part in zip(steps, others, strict=True)]
+        strides = (channel, example, *apart, step * runs.length * stride, *down, step)
+        laid = np.ascontiguousarray(np.ndarray(shape, x.dtype, buffer, 0, strides))
+        yield channels, laid.reshape(len(block), each, taken)
+
+
+def _diagonals(bands: Array, runs: _Runs, part: Part) -> Array:
+    """The weights [channels, rows, taps, windows of a run] within bands [channels, rows * reach, windows of a run]."""
+    length, stride, _, _, dilation = part
+    rows, line = bands.shape[1] // runs.reach, runs.length * bands.itemsize
+    strides = (bands.strides[0], runs.reach * line, dilation * line, stride * line + bands.itemsize)
+    return np.ndarray((len(bands), rows, length, runs.length), bands.dtype, bands, 0, strides)

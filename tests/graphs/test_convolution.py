@@ -101,6 +101,46 @@ def test_both_ways_to_unfold_give_the_same_convolutions(drawn, data):
             np.testing.assert_allclose(left, right, rtol=1e-12, atol=1e-12)
 
 
+@few
+@given(st.integers(1, 3).flatmap(lambda rank: window_cases(rank, lambda k: 3)), st.data())
+def test_bands_and_columns_give_the_same_depthwise_convolutions(drawn, data):
+    """In runs of few windows and of all, for few channels at a time; what is not finite stays in its windows."""
+    sizes, window = drawn
+    groups, batch = data.draw(st.integers(2, 4)), data.draw(st.integers(1, 3))
+    x, weight = values(batch, groups, *sizes), values(groups, 1, *(part[0] for part in window))
+    g = values(batch, groups, *counts(sizes, window))
+    if data.draw(st.booleans()):
+        x[0, 0], g[0, 0] = (
+            np.where(values(*a.shape[2:]) > 1, data.draw(st.sampled_from([inf, nan])), 0) for a in (x, g)
+        )
+    way = {"window": window, "groups": groups}
+    results = []
+    for fewest, run_, block in ((math.inf, 16, 1 << 20), (0, 16, 1 << 20), (0, 2, 1)):
+        with pytest.MonkeyPatch.context() as patch, np.errstate(invalid="ignore"):
+            patch.setattr(convolution_kernels, "_FEWEST", fewest)
+            patch.setattr(convolution_kernels, "_FEWEST_TAPS", 1)
+            patch.setattr(convolution_kernels, "_RUN", run_)
+            patch.setattr(convolution_kernels, "_BANDS", block)
+            results.append(
+                (
+                    convolution_kernels.convolution(x, weight, **way),
+                    convolution_kernels.convolution_weight(x, g, **way),
+                    convolution_kernels.convolution_input(g, weight, sizes=tuple(sizes), **way),
+                )
+            )
+    for other in results[1:]:
+        for left, right in zip(results[0], other, strict=True):
+            np.testing.assert_allclose(left, right, rtol=1e-12, atol=1e-12)
+
+
+def test_a_depthwise_convolution_of_many_elements_is_that_of_each_channel():
+    x, weight = values(3, 8, 20, 21).astype(np.float32), values(8, 1, 3, 5).astype(np.float32)
+    whole = graphs.conv2d(x, weight, padding=(1, 2), groups=8)
+    for channel in range(8):
+        one = slice(channel, channel + 1)
+        np.testing.assert_allclose(whole[:, one], graphs.conv2d(x[:, one], weight[one], padding=(1, 2)), atol=1e-5)
+
+
 @given(window_cases(2, lambda k: 2))
 def test_the_three_convolutions_are_adjoint(drawn):
     sizes, window = drawn
