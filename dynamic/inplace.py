@@ -196,9 +196,9 @@ def _copy_saved(edge: Any, data: Array) -> None:
 _INDICES = (np.dtype(np.bool_), np.dtype(np.int32), np.dtype(np.int64))  # of other integers PyTorch takes no index
 
 
-def _write_at(data: Array, key: Any, value: Any, kind: type) -> bool:
+def _write_at(data: Array, key: Any, value: Any, kind: Any) -> bool:
     """`write` for a key of slices and of neighbouring arrays, of the dtype that the data have."""
-    keys = [entry._data if type(entry) is kind else entry for entry in (key if type(key) is tuple else (key,))]
+    keys: list[Any] = [x._data if type(x) is kind else x for x in (key if type(key) is tuple else (key,))]
     places = [i for i, x in enumerate(keys) if type(x) is np.ndarray and x.ndim and x.dtype in _INDICES]
     others = [entry for i, entry in enumerate(keys) if i not in places]
     if not places or places[-1] - places[0] >= len(places) or not all(x is ... or type(x) is slice for x in others):

@@ -299,9 +299,9 @@ _FEWEST, _FEWEST_TAPS = 1 << 12, 3  # elements of a batch, and taps of a row: fe
 
 
 class _Runs(NamedTuple):
-    """How a row of windows is cut: into `count` runs of `length` windows, each of which meets `reach` elements."""
+    """How a row of windows is cut: into `number` runs of `length` windows, each of which meets `reach` elements."""
 
-    count: int
+    number: int
     length: int
     reach: int
 
@@ -325,7 +325,7 @@ def _by_bands(x: Array, weight: Array, window: Window, out: Array) -> bool:
     bands = np.zeros((len(weight), math.prod(weight.shape[2:-1]) * runs.reach, runs.length), out.dtype)
     _diagonals(bands, runs, window[-1])[...] = weight.reshape(len(weight), -1, weight.shape[-1], 1)
     for channels, rows in _rows_of_runs(x, windows, window, runs):
-        product = np.matmul(rows, bands[channels]).reshape(len(rows), len(x), *windows[:-1], runs.count * runs.length)
+        product = np.matmul(rows, bands[channels]).reshape(len(rows), len(x), *windows[:-1], runs.number * runs.length)
         out[:, channels] = product[..., : windows[-1]].swapaxes(0, 1)
     return bool(np.isfinite(out).all())
 
@@ -335,8 +335,8 @@ def _weight_by_bands(x: Array, g: Array, window: Window, out: Array) -> bool:
     windows, runs = g.shape[2:], _runs(g.shape[-1], window[-1])
     for channels, rows in _rows_of_runs(x, windows, window, runs):
         part = g[:, channels].swapaxes(0, 1)
-        if runs.count * runs.length != windows[-1]:
-            part = np.pad(part, [(0, 0)] * (part.ndim - 1) + [(0, runs.count * runs.length - windows[-1])])
+        if runs.number * runs.length != windows[-1]:
+            part = np.pad(part, [(0, 0)] * (part.ndim - 1) + [(0, runs.number * runs.length - windows[-1])])
         bands = np.matmul(rows.swapaxes(1, 2), part.reshape(len(part), -1, runs.length))
         out[channels] = np.add.reduce(_diagonals(bands, runs, window[-1]), -1).reshape(out[channels].shape)
     return bool(np.isfinite(out).all())
@@ -346,19 +346,19 @@ def _rows_of_runs(x: Array, windows: tuple[int, ...], window: Window, runs: _Run
     """Some channels at a time, each with its bands: the elements that a run of windows meets, one after another."""
     *others, (_, stride, *_) = window
     padded = [(n - 1) * part[1] + part[4] * (part[0] - 1) + 1 for n, part in zip(windows, others, strict=False)]
-    padded.append((runs.count - 1) * runs.length * stride + runs.reach)
+    padded.append((runs.number - 1) * runs.length * stride + runs.reach)
     ends = [min(full, size + part[2]) for full, size, part in zip(padded, x.shape[2:], window, strict=True)]
     firsts = [max(0, part[2]) for part in window]
-    there = (..., *map(slice, firsts, ends))
-    here = (..., *[slice(i - part[2], j - part[2]) for i, j, part in zip(firsts, ends, window, strict=True)])
+    there: Any = (..., *map(slice, firsts, ends))
+    here: Any = (..., *[slice(i - part[2], j - part[2]) for i, j, part in zip(firsts, ends, window, strict=True)])
     taken = math.prod(part[0] for part in others) * runs.reach
-    each = len(x) * math.prod(windows[:-1]) * runs.count
+    each = len(x) * math.prod(windows[:-1]) * runs.number
     for channels in _blocks(x.shape[1], each * taken * x.itemsize, _BANDS):
         block = x[:, channels].swapaxes(0, 1)
         buffer = np.zeros((*block.shape[:2], *padded), x.dtype)
         buffer[there] = block[here]
         channel, example, *steps, step = buffer.strides
-        shape = (*block.shape[:2], *windows[:-1], runs.count, *[part[0] for part in others], runs.reach)
+        shape = (*block.shape[:2], *windows[:-1], runs.number, *[part[0] for part in others], runs.reach)
         apart = [size * part[1] for size, part in zip(steps, others, strict=True)]
         down = [size * part[4] for size, part in zip(steps, others, strict=True)]
         strides = (channel, example, *apart, step * runs.length * stride, *down, step)
