@@ -40,7 +40,7 @@ from graphs.ops.reductions import mean
 from graphs.ops.reductions import sum as _sum
 from graphs.ops.shapes import Axis, as_operand, dtype_of, positive_axes, positive_axis, shape_of
 from graphs.ops.slicing import cut
-from graphs.ops.special import silu as _silu
+from graphs.ops.special import by_size, silu_op
 
 __all__ = [
     "embedding", "flatten", "gradient", "layer_norm", "logsumexp", "nan_to_num", "one_hot", "silu", "sinc", "softplus",
@@ -71,7 +71,7 @@ def softplus(x: Array, /) -> Array:
 @in_single
 def silu(x: Array, /) -> Array:
     """x * sigmoid(x), also known as swish."""
-    return _silu(x)
+    return by_size(silu_op, x)
 
 
 @composite

@@ -41,7 +41,7 @@ from graphs.ops.reductions import mean
 from graphs.ops.reductions import sum as _sum
 from graphs.ops.shapes import as_operand, check_groups, dtype_of, holds_half, shape_of
 from graphs.ops.softmax import softmax
-from graphs.ops.special import gelu as _gelu
+from graphs.ops.special import by_size, gelu_op
 from graphs.spec import TensorSpec
 
 __all__ = [
@@ -57,7 +57,7 @@ __all__ = [
 def gelu(x: Array, /, approximate: bool = False) -> Array:
     """x times the normal distribution function of x (Hendrycks and Gimpel, 2016), or its approximation by tanh."""
     if not approximate:
-        return _gelu(x)
+        return by_size(gelu_op, x)
     cubic = multiply(x, add(multiply(square(x), 0.044715), 1))
     return multiply(multiply(x, 0.5), add(tanh(multiply(cubic, math.sqrt(2 / math.pi))), 1))
 

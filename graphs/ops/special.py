@@ -23,12 +23,13 @@ from typing import Any
 
 import numpy as np
 
+from graphs import dims
 from graphs.op import Array, Kernel, Op, TorchName
 from graphs.ops.elementwise import add, divide, equal, exp, log, multiply, negative, sigmoid, square, subtract, where
 from graphs.ops.families import elementwise
 from graphs.ops.gamma import in_doubles
 from graphs.ops.scans import round_to_dtype
-from graphs.ops.shapes import HALF, SINGLE
+from graphs.ops.shapes import HALF, SINGLE, shape_of
 
 __all__ = ["entr", "erf", "erfc", "erfcinv", "erfcx", "erfinv"]
 
@@ -339,6 +340,16 @@ def _silu_bend(x: Array) -> Array:
     return multiply(multiply(share, rest), add(multiply(x, subtract(rest, share)), 2))
 
 
+def by_size(op: Op, x: Array) -> Array:
+    """An activation; of few elements by its parts, which take less time than to lay out blocks."""
+    count = dims.product(shape_of(x))
+    is_few = isinstance(count, int) and count < _FEW
+    return op.parts(x) if is_few and op.parts else op(x)
+
+
+_FEW = 4096  # elements
+
+
 # `op(g, x, y)`, where y is the activation of x; their rule for x holds the part of y.
 gelu_gradient: Op = elementwise(
     "gelu_gradient",
@@ -364,7 +375,7 @@ silu_gradient: Op = elementwise(
     listed=False,
     doc="The cotangent of x from that of y = silu(x).",
 )
-gelu: Op = elementwise(
+gelu_op: Op = elementwise(
     "gelu",
     by_blocks(_gelu_block),
     lambda g, x, out: gelu_gradient(g, x, out),
@@ -375,7 +386,7 @@ gelu: Op = elementwise(
     listed=False,
     doc="x times the normal distribution function of x.",
 )
-silu: Op = elementwise(
+silu_op: Op = elementwise(
     "silu",
     by_blocks(_silu_block),
     lambda g, x, out: silu_gradient(g, x, out),
