@@ -160,6 +160,42 @@ def test_a_part_is_changed_in_a_loop_and_a_branch_of_the_graph():
         assert static.jit(f, convert=True)(torch.tensor(X)).tolist() == [first, [2, 3], [4, 5]]
 
 
+VIEWS = ("z[0]", "z[1:]", "z[0][1]", "z.detach()", "z.data", "z.data[0]", "z.view(-1)", "z.t()", "x.data", "x[0]")
+STRETCHES = (
+    "if c > 0: |     {}.mul_(2)",
+    "if c > 0: |     if c < 5: |         {}.mul_(2)",
+    "if c > 0: |     z = z * 1 | else: |     {}.mul_(2)",
+    "i = 0 | while i < c: |     {}.mul_(2) |     i = i + 1",
+)
+
+
+@together("stretch,view", [(stretch, view) for stretch in STRETCHES for view in VIEWS])
+def test_what_a_branch_or_a_loop_takes_a_view_of_has_the_change_or_is_not_read(stretch, view):
+    f = program(f"z = x * 1 | {stretch.format(view)} | z + x", "x, c")
+    for c in (2.0, -1.0):
+        x = torch.tensor(X.copy())
+        with pytest.raises(GraphError, match=r"under another name|an argument is changed in place"):
+            static.jit(f, convert=True)(x, torch.tensor(c))
+        assert x.tolist() == X.tolist()
+
+
+OF_THEIR_OWN = (
+    "z = x * 1 | if c > 0: |     z = z * 2 |     z[0].mul_(3) | z + 0",
+    "z = x * 1 | if c > 0: |     w = z * 2 |     w[1].add_(1) |     w[:, 0].mul_(w[0].sum()) |     z = w | z + 0",
+    "z = {'a': x * 1} | if c > 0: |     w = x * 2 |     w.t().mul_(3) |     z = {'a': w} | z['a'] + 0",
+    "z = x * 1 | i = 0 | while i < c: |     w = z * 2 |     w[0].mul_(3) |     z = w |     i = i + 1 | z + 0",
+    "z = x * 1 | z[0].mul_(3) | if c > 0: |     z = z * 2 | z + 0",
+)
+
+
+@together("row", OF_THEIR_OWN)
+def test_a_branch_or_a_loop_changes_views_of_what_it_makes(row):
+    f = program(row, "x, c")
+    for c in (2.0, -1.0):
+        args = torch.tensor(X), torch.tensor(c)
+        np.testing.assert_array_equal(static.jit(f, convert=True)(*args), f(*args).numpy())
+
+
 REFUSED = {
     program("x[0] += 1 | x * 2"): "an argument is changed in place",
     program("row = x[0] | row += 1 | x * 2"): "an argument is changed in place",

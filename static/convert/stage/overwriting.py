@@ -8,11 +8,11 @@ refused. The ops between tell which values these are: a view has the base of its
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from graphs.builder import Builder
-from graphs.errors import ControlFlowError, locate
+from graphs.errors import ControlFlowError, GraphError, locate
 from graphs.ir import Node
 from graphs.ops.elementwise import logical_and, logical_not, logical_or
 from static.convert.stage.conversion import part, running
@@ -23,6 +23,7 @@ from static.trace.changes import change
 from static.trace.control import choice
 from static.trace.symbol import Symbol, overwriters
 from static.trace.tracing import current, forbidden, memory
+from static.trace.views import present
 
 MOST = 60
 """The most relations between tensors that may be each other; with more, reading these tensors is refused."""
@@ -309,12 +310,21 @@ def _stands_for(old: Node, new: Node) -> None:
 def overwrite(value: Symbol) -> None:
     """Record that the memory of a tensor is changed. Raises ControlFlowError for an argument."""
     node = memory(value.node)
-    if any(alias.is_input and alias in _arguments(value.builder) for alias in _same_memory(node)):
+    same = set[Node]().union(*map(_same_memory, _memories(value.builder, node)))
+    if any(alias.is_input and alias in _arguments(value.builder) for alias in same):
         refuse(
             "an argument is changed in place, and a graph leaves the arrays of its caller as they are; write x = x + y"
         )
     part(SharedMemory).changed.add(node)
-    _forbid(_same_memory(node))
+    _forbid(same)
+
+
+def _memories(builder: Builder, node: Node) -> Iterator[Node]:
+    """Yield memory, and of what a branch or loop takes a view of, the memory in each graph around it."""
+    yield node
+    outside = {inside: outer for outer, inside in builder.captured.items()}
+    if builder.parent is not None and node in outside:
+        yield from _memories(builder.parent, memory(outside[node], builder.parent))
 
 
 def was_changed(node: Node) -> bool:
@@ -354,7 +364,14 @@ def readable_after(value: Any, writes: Mapping[Any, tuple[WritePlace, Any]]) -> 
 
 
 def _error(leaf: Any) -> Any:
-    return forbidden().get(memory(leaf.node)) if is_symbol(leaf) and not leaf.weak else None
+    """Return the error that reading a leaf raises, or None; a symbol stands for its value as it is now from then on."""
+    if not is_symbol(leaf) or leaf.weak:
+        return None
+    try:
+        leaf.node = present(leaf.builder, leaf.node)
+    except GraphError as error:
+        return error
+    return forbidden().get(memory(leaf.node))
 
 
 def _arguments(builder: Builder) -> list[Node]:
