@@ -125,6 +125,10 @@ class TrainingTrace(StepTrace):
         """Return the gradient that backward has left for a symbol's tensor, None where there is none."""
         return self._gradients.get(self.name(symbol) or "")
 
+    def is_gradient(self, symbol: Symbol) -> bool:
+        """Whether a symbol is the gradient that a tensor has."""
+        return any(symbol is gradient for gradient in self._gradients.values())
+
     def set_gradient(self, symbol: Symbol, gradient: Any) -> None:
         """Set the gradient of a symbol's tensor, or remove it with None."""
         name = self.name(symbol)

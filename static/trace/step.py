@@ -74,10 +74,15 @@ class StepTrace:
         del symbol
         return True
 
+    def is_gradient(self, symbol: Symbol) -> bool:
+        """Whether a symbol is the gradient that a tensor has; here none has one."""
+        del symbol
+        return False
+
     def data(self, symbol: Symbol) -> Any:
-        """Return `symbol.data`, without history; a change of it changes the symbol where that stands for a tensor."""
-        part = symbol.detach()
-        if self.holds(symbol):
+        """Return `symbol.detach()`, or its `data`; a change of it changes a symbol for a tensor or for its gradient."""
+        part = ops.stop_gradient(symbol)
+        if self.holds(symbol) or self.is_gradient(symbol):
             self._parts[id(part)] = part, symbol, _WHOLE
         return part
 
@@ -223,7 +228,7 @@ _WHOLE = object()
 
 
 def _part_of(whole: Symbol, key: Any) -> Symbol:
-    part: Symbol = whole.detach() if key is _WHOLE else whole._part(key)
+    part: Symbol = ops.stop_gradient(whole) if key is _WHOLE else whole._part(key)
     return part
 
 

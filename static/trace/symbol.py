@@ -155,14 +155,14 @@ class Symbol(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
         return known_value(self)
 
     def detach(self) -> Any:
-        """Return the same value without its history: a constant for differentiation."""
-        return stop_gradient(self)
+        """Return the same value without history; in the trace of a step it shares the symbol's memory."""
+        step = capture.step_trace()
+        return stop_gradient(self) if step is None else step.data(self)
 
     @property
     def data(self) -> Any:
-        """The same value without history; in the trace of a step it shares the symbol's memory."""
-        step = capture.step_trace()
-        return self.detach() if step is None else step.data(self)
+        """The same value as `detach()` gives."""
+        return self.detach()
 
     @data.setter
     def data(self, value: Any) -> None:

@@ -447,3 +447,42 @@ def test_a_gradient_that_is_removed_or_set_past_the_module_is_refused():
 
         with pytest.raises(GraphError, match=r"set or removed by another way|a tensor or None"):
             static.trace_step(step, optimizer)(torch.ones(1, 3))
+
+
+HALVED: dict[str, Callable[[Any], Any]] = {
+    "itself": lambda gradient: gradient,
+    "data": lambda gradient: gradient.data,
+    "detach()": lambda gradient: gradient.detach(),
+    "a part of data": lambda gradient: gradient.data[0],
+}
+
+
+@pytest.mark.parametrize("clips", [False, True], ids=["always", "in a branch"])
+@pytest.mark.parametrize("name", HALVED)
+def test_a_gradient_changes_under_each_of_its_names(name: str, clips: bool) -> None:
+    take = HALVED[name]
+
+    def trained(traces: bool) -> list[np.ndarray]:
+        model = network()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+        def step(x: Any, y: Any) -> Any:
+            optimizer.zero_grad()
+            loss = F.cross_entropy(model(x), y)
+            loss.backward()
+            for param in model.parameters():
+                norm = param.grad.data.norm()
+                if clips:
+                    if norm > 0.1:
+                        take(param.grad).mul_(0.1 / norm)
+                else:
+                    take(param.grad).mul_(0.5)
+            optimizer.step()
+            return loss
+
+        run = static.trace_step(step, model, optimizer, convert=True) if traces else step
+        for x, y in batches():
+            run(x, y)
+        return left(model)
+
+    assert_same(trained(traces=True), trained(traces=False))
