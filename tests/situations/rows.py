@@ -14,6 +14,8 @@ MODES = {"torch": 2, "stand-in": 2, "graphduel": 2, "jax": 2, "tensorflow": 2, "
 """How many modes of a framework are timed where all is well."""
 WRITTEN = ("compiled already", "regionally compiled")
 """What is timed as it is written as well."""
+WHOLE = ("jax", "tensorflow")
+"""Where a whole step that the file compiles is the mode that compiles, unless gradients are taken of it."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,8 @@ def row(*values: str, right: Right | None = None, **more: Any) -> Row:
     named = dict(zip(AXES, values, strict=True))
     unknown = [value for axis, value in named.items() if value not in AXES[axis]]
     assert not unknown, f"no value of its axis: {unknown}"
-    is_written = named["form"] in WRITTEN
+    is_whole = named["framework"] in WHOLE and named["asked"] != "loss" and named["form"] == "compiled already"
+    is_written = named["form"] in WRITTEN and not is_whole
     right = right or Right(timed=MODES[named["framework"]] + is_written)
     files, place = parts.files_of(named), parts.place_of(named)
     return Row("-".join(values).replace(" ", "_"), named["framework"], files, place, right, named, **more)
