@@ -267,7 +267,9 @@ def outside(call: BoundCall) -> int:
 
 ENTERS = "do not trace Dynamo-compiled graph"
 """Dynamo's reason for what it calls a graph through, whatever the backend has made of that."""
-COMPILERS = ("_functorch/_aot_autograd", "_inductor", "_dynamo/convert_frame.py", "autograd/__init__.py")
+COMPILERS = (
+    "_functorch/_aot_autograd", "_inductor", "export/pt2_archive", "_dynamo/convert_frame.py", "autograd/__init__.py"
+)  # fmt: skip
 """The places in PyTorch of what runs graphs, loads or makes them, or starts a backward pass by its first gradient."""
 
 
