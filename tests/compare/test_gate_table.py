@@ -13,6 +13,7 @@ from compare.own import run
 from tests.helpers import gates, kinks
 from tests.helpers.mutants import altered
 from tests.helpers.plans import plan_of
+from tests.helpers.slow import mostly_slow
 from tests.helpers.together import together
 from tests.helpers.toy_framework import Toy
 
@@ -109,7 +110,7 @@ def answers(monkeypatch, folder, change, x=X):
 
 
 @pytest.mark.usefixtures("toy")
-@pytest.mark.parametrize("wrong", SAID)
+@pytest.mark.parametrize("wrong", mostly_slow(SAID, 2))
 def test_a_disagreement_says_what_in_the_terminal_on_the_page_and_in_json(monkeypatch, tmp_path, wrong):
     change, said = SAID[wrong]
     result, terminal, page, verdict = answers(monkeypatch, tmp_path / "out", change)

@@ -16,6 +16,7 @@ from dynamic import functional
 from graphs import dispatch, transforms, tree
 from tests.helpers.both_tapes import compiled_only, loops
 from tests.helpers.native_model import raises
+from tests.helpers.slow import mostly_slow
 
 pytestmark = pytest.mark.usefixtures("nothing_unusual")
 
@@ -87,7 +88,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-@pytest.mark.parametrize("around", ["alone", "no_grad", "observed", "batched"])
+@pytest.mark.parametrize("around", mostly_slow(["alone", "no_grad", "observed", "batched"], 2))
 def test_a_step_in_one_call_is_the_step_by_parts(name: str, around: str) -> None:
     f, args = FUNCTIONS[name]
     calls = []
