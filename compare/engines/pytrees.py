@@ -265,11 +265,11 @@ def has_key(call: tuple[Any, ...]) -> bool:
     """Return whether any array of a call is a random key: one of `jax.random.key`, or such as `PRNGKey` makes."""
     import jax
 
-    arrays = [leaf for leaf in jax.tree_util.tree_leaves(call) if isinstance(leaf, jax.Array)]
+    words = jax.random.key_data(jax.random.key(0)).shape
     return any(
         jax.dtypes.issubdtype(array.dtype, jax.dtypes.prng_key)
-        or (array.dtype == np.uint32 and array.shape[-1:] == jax.random.key_data(jax.random.key(0)).shape)
-        for array in arrays
+        or (array.dtype == np.uint32 and array.shape[-1:] == words)
+        for array in _arrays(call)
     )
 
 

@@ -153,8 +153,11 @@ class Bench:
 
         run(0)
         for index in range(len(step.examples)):
-            runs = (run_on(index) for _ in range(MOST_RUNS))
-            yield next(peak for left, (peak, settled) in enumerate(runs, 1 - MOST_RUNS) if settled or not left)
+            for _ in range(MOST_RUNS):
+                peak, is_settled = run_on(index)
+                if is_settled:
+                    break
+            yield peak
 
     def form(self, index: int) -> Any:
         """Return the key on which an engine specialises in a call: structure, shapes and dtypes.

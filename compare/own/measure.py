@@ -62,15 +62,12 @@ def look_record(
         "gradient": case.argnum is not None,
         "converted": case.branches,
         "effects": list(map(str, case.effects)),
-        **(
-            {"own": subject.label(own)}
-            if own in subject.modes
-            else {"compiles": True}
-            if subject.adapter.compiles
-            else {}
-        ),
         **subject.adapter.trials.facts(case.function, case.calls, fresh),
     }
+    if own in subject.modes:
+        settings["own"] = subject.label(own)
+    elif subject.adapter.compiles:
+        settings["compiles"] = True
     if subject.adapter.trials.tries and (line := origin.line_of_inputs(subject.function, subject.inputs)):
         settings["inputs_at"] = line
     beside = list(map(to_json, records))

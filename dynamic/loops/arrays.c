@@ -30,8 +30,13 @@ sizes(PyObject *Py_UNUSED(module), PyObject *tensor)
         return PyErr_Format(PyExc_TypeError, "a shape of a %s", Py_TYPE(tensor)->tp_name);
     PyObject *array = typed_slot(tensor, at.data, &PyArray_Type);
     PyObject *shape = array == NULL ? NULL : Sizes->tp_alloc(Sizes, PyArray_NDIM(ARRAY(array)));
-    for (int i = 0; shape != NULL && i < PyArray_NDIM(ARRAY(array)); i++)
-        PyTuple_SET_ITEM(shape, i, PyLong_FromSsize_t(PyArray_DIM(ARRAY(array), i)));
+    for (int i = 0; shape != NULL && i < PyArray_NDIM(ARRAY(array)); i++) {
+        PyObject *size = PyLong_FromSsize_t(PyArray_DIM(ARRAY(array), i));
+        if (size == NULL)
+            Py_CLEAR(shape);
+        else
+            PyTuple_SET_ITEM(shape, i, size);
+    }
     return shape;
 }
 

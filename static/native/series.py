@@ -2,8 +2,8 @@
 
 Most are computed in float64, which for short series is exact to a hair more than half a unit in the last place of
 float32. `exp` and `tanh`, in which graphs spend their time, have forms in float32 (Cephes' reductions and polynomials):
-within 1.1 and 1.5 units. So has `erf`, by one rational function of degree 5
-in x * x, which was made by Lawson's algorithm: within 6.
+within 1.1 and 1.5 units. So has `erf`, by one rational function of degree 5 in x * x, which
+was made by Lawson's algorithm: within 6.
 """
 
 from __future__ import annotations

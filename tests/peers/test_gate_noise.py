@@ -1,4 +1,7 @@
-"""Arrays that are zero but for rounding, where TensorFlow has no float64 that would tell: nudges of variables do."""
+"""Arrays that are zero but for rounding, where TensorFlow has no float64 that would tell: nudges of variables do.
+
+Then steps of JAX that it cannot trace: a key tells that one draws, and an error whose `jit` to take.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,6 @@ import pytest
 
 from compare import engines
 from compare.engines.nudge import DOUBLE, DRAWS, FloatChange
-from compare.instruments import references
-from compare.instruments.rounding import Moves
 from compare.instruments.timing import first_epoch, no_limit
 from tests.helpers import gates
 
@@ -84,52 +85,7 @@ def test_variables_are_moved_as_rounding_moves_them_and_come_back():
         assert np.array_equal(floats.numpy(), numbers)
 
 
-# A step of JAX that no jaxpr can have, since Python branches on a value of it -----------------------------------------
-
-
-@pytest.fixture
-def simulated():
-    """A bench of a loss over a loop that draws numbers from a key that it gets."""
-    jax = pytest.importorskip("jax")
-    jnp = jax.numpy
-    engine = engines.find_engine("jax")
-
-    def loss(weight, x, key):
-        def body(carry, key):
-            return jnp.tanh(carry @ weight + jax.random.normal(key, carry.shape)), None
-
-        last, _ = jax.lax.scan(body, x, jax.random.split(key, 3))
-        if jnp.isnan(last).any():
-            raise ValueError("diverged")
-        return (last**2).sum()
-
-    weight = jnp.asarray(np.random.default_rng(0).normal(size=(4, 4)), jnp.float32)
-    engine.start(0)
-    calls = [(weight, jnp.ones((2, 4)), jax.random.PRNGKey(1))]
-    return gates.Mutated.of_function(engine, engine.mode_names[0], "loss", loss, calls, 0, checks=True)
-
-
-def test_a_step_that_gets_a_key_and_branches_on_a_value_is_compared_with_eager_alone(simulated):
-    assert first_epoch(simulated, simulated.base, no_limit).status == "ok"
-    assert (simulated.references.undoubled, simulated.references.expected[0].exact) == (DRAWS, None)
-
-
-@pytest.mark.parametrize(("between", "tried"), [(0.0, [1, 8, 64, 1, 8]), (5.0, [1, 8, 1, 8]), (61.0, [1, 1])])
-def test_nudges_that_would_take_longer_than_a_minute_are_not_tried(simulated, monkeypatch, between, tried):
-    """Each look at the clock is some seconds after the last; the nudges explain nothing."""
-    now, made = [0.0], []
-
-    def later():
-        now[0] += between
-        return now[0]
-
-    def moves(self, alone, nudges):
-        made.append(nudges)
-        return [Moves([np.zeros_like(leaf.array) for leaf in each.leaves]) for each in alone]
-
-    monkeypatch.setattr(references, "monotonic", later)
-    monkeypatch.setattr(references.EagerReferences, "_move_references", moves)
-    monkeypatch.setattr(references.Standard, "own", [1.0], raising=False)
+# Steps of JAX that no jaxpr tells of ----------------------------------------------------------------------------------
 
 
 def test_a_step_of_jax_that_gets_a_key_and_branches_on_a_value_is_compared_with_eager_alone():
