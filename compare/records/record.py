@@ -24,8 +24,9 @@ WRITTEN = "as-written"
 """The mode in which a user's file runs with its own calls of a compiler."""
 DYNAMIC = "dynamic"
 """The mode of our own engines that records its graph on every run."""
-Seconds = Annotated[float, Meta(ge=0, le=1e300)]
-Block = Annotated[float, Meta(gt=0, le=1e300)]
+Seconds = Annotated[float, Meta(ge=0, le=1e18)]
+"""A duration, below the age of the universe: sums, ratios and margins of an axis stay far inside what floats hold."""
+Block = Annotated[float, Meta(ge=1e-18, le=1e18)]
 """Seconds of a block, above 0, since ratios are taken of them."""
 
 LENGTH_MODELS = ("rnn_text", "encoder_text")

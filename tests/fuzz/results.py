@@ -37,7 +37,7 @@ JUNK: list[Any] = [
     None, -1, 0, 1, True, 0.5, 1e300, 10**30, "x", "", "\x1b[2J", "\ud800", "ok", "unsupported", "dynamic", [], {},
     [[]], [0.5], [None], ["x"], {"": {}}, {"a": 1}, "a" * 500,
 ]  # fmt: skip
-NUMBERS = (0, -1, True, 1e300, 1e-300, 2**63, 10**18)
+NUMBERS = (0, -1, True, 1e300, 1e-300, 2**63, 10**18, 1e18, 1e-18)
 
 
 def loss(w: Any, x: Any) -> Any:
