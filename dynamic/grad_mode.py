@@ -11,7 +11,7 @@ from contextlib import ContextDecorator
 from typing import Any, NamedTuple
 from weakref import ref
 
-from graphs import capture
+from graphs import capture, dispatch
 from graphs.blocks import Block, Table, innermost
 
 
@@ -95,7 +95,13 @@ class _Recording(Block, ContextDecorator):
     def __call__(self, function: Any) -> Any:
         """Decorate a function: a new block surrounds each call, or each step of a generator."""
         if not inspect.isgeneratorfunction(function):
-            return super().__call__(function)
+
+            @functools.wraps(function)
+            def call_within(*args: Any, **options: Any) -> Any:
+                with self._recreate_cm():
+                    return dispatch.callee(function)(*args, **options)
+
+            return call_within
 
         @functools.wraps(function)
         def step_through(*args: Any, **options: Any) -> Any:

@@ -65,6 +65,12 @@ def tracer(*deciding: Any) -> Any:
     return next((source_tracer for source in _tracers if (source_tracer := source(*deciding)) is not None), None)
 
 
+def callee(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function to call in place of a user's: a trace may convert its control flow."""
+    here = tracer()
+    return function if here is None else here.callee(function)  # type: ignore[no-any-return]
+
+
 def interpreter_of(value: Any) -> Interpreter | None:
     """The interpreter of ops on this value; None for arrays and scalars."""
     return interpreters.get(type(value))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from compare.cli import options, signals
+from compare.cli import options
 from compare.cli.checks import selftest
 from compare.cli.functions import advise, compare
 from compare.cli.graph import graph, plan
@@ -64,14 +64,14 @@ class Group(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; CompareError, OSError and stops by signals become a message and an exit code."""
         try:
-            with signals.by_signals():
+            with options.by_signals():
                 return super().invoke(ctx)
         except CompareError as error:
             echo(wrap(f"Error: {error}"), err=True)
             ctx.exit(error.exit_code)
         except KeyboardInterrupt as stop:
             echo("\nStopped.", err=True)
-            ctx.exit(signals.exit_code(stop))
+            ctx.exit(options.exit_code(stop))
         except OSError as error:
             if error.errno == EPIPE:  # the reader has closed the pipe, which click handles itself
                 raise

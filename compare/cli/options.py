@@ -1,4 +1,4 @@
-"""The parts that several commands share: completion, options, the folder of a run, and text on a terminal.
+"""The parts that several commands share: completion, options, the folder of a run, text on a terminal, and signals.
 
 Completion gives the names that can follow on the command line. Nothing is run or measured for it.
 """
@@ -11,18 +11,19 @@ import json
 import os
 import shlex
 import shutil
+import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from math import isfinite
 from pathlib import Path
 from textwrap import fill
+from types import FrameType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 from click.core import ParameterSource
 
-from compare.cli import signals
 from compare.errors import CompareError
 from compare.text import echo
 
@@ -384,6 +385,50 @@ def write_page(path: Path, page: Any) -> None:
     write_file(path, printed(page).encode())
 
 
+INTERRUPTED, TERMINATED = 130, 143
+"""The exit codes of an interrupted and of a terminated command: 128 and the number of the signal, as in a shell."""
+
+
+class TerminationSignal(KeyboardInterrupt):
+    """The process has received SIGTERM."""
+
+
+@contextmanager
+def by_signals() -> Iterator[None]:
+    """A context in which SIGTERM raises TerminationSignal, a KeyboardInterrupt, as SIGINT raises one.
+
+    Where SIGINT is ignored from the start, as in a background job of a shell, it stays ignored: the Ctrl-C of a
+    terminal is not meant for such a job. SIGTERM ends it.
+
+    If other code turns either into its own error, the signal's exception is raised instead: a C module that is being
+    imported turns it into an ImportError, for which nobody's file is to blame.
+    """
+    came: list[KeyboardInterrupt] = []
+
+    def stop(number: int, _: FrameType | None) -> None:
+        came.append(KeyboardInterrupt() if number == signal.SIGINT else TerminationSignal())
+        raise came[-1]
+
+    ours = [signal.SIGTERM, *([signal.SIGINT] if signal.getsignal(signal.SIGINT) is signal.default_int_handler else [])]
+    before = {number: signal.signal(number, stop) for number in ours}
+    try:
+        yield
+    except click.exceptions.Exit:  # the command has ended, by a signal or not
+        raise
+    except Exception as error:
+        if came:
+            raise came[-1] from error
+        raise
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def exit_code(stop: KeyboardInterrupt) -> int:
+    """Return the exit code of a stopped command, also where another exception hides the SIGTERM as its cause."""
+    return TERMINATED if any(isinstance(each, TerminationSignal) for each in (stop, stop.__cause__)) else INTERRUPTED
+
+
 @contextmanager
 def stoppable(ctx: click.Context, what: str, again: Sequence[str] = ()) -> Iterator[None]:
     """Exit the command if the block is stopped, after printing `what` is done and the command to continue (`again`)."""
@@ -391,7 +436,7 @@ def stoppable(ctx: click.Context, what: str, again: Sequence[str] = ()) -> Itera
         yield
     except KeyboardInterrupt as stop:
         echo(f"\nStopped; {what}." + (f" Continue with:\n  {shlex.join(again)}" if again else ""), err=True)
-        ctx.exit(signals.exit_code(stop))
+        ctx.exit(exit_code(stop))
 
 
 # The errors that arise from records which are each valid, but do not fit together.

@@ -164,7 +164,7 @@ class _Call:
             cotangents[i] if i in cotangents else zeros(spec) if ctx._fills and spec is not None else None
             for i, spec in enumerate(self.specs)
         ]
-        returned = _callee(self.kind.backward)(ctx, *seeds)
+        returned = dispatch.callee(self.kind.backward)(ctx, *seeds)
         gradients = returned if isinstance(returned, tuple) else (returned,)
         if len(gradients) < self.count:
             raise NotDifferentiableError(
@@ -288,7 +288,7 @@ class Function:
         """Run forward, and record it. Raises ControlFlowError in a trace where forward or backward asks for values."""
         tracer = dispatch.tracer()
         before = args if tracer is None else [identity(arg) if isinstance(arg, Surface) else arg for arg in args]
-        ctx = _callee(Context)(tuple(map(_wants_gradient, args)))
+        ctx = dispatch.callee(Context)(tuple(map(_wants_gradient, args)))
         with grad_mode.no_grad():
             results = cls._run(ctx, args, options)
             returned = list(results) if isinstance(results, tuple) else [results]
@@ -306,20 +306,14 @@ class Function:
 
     @classmethod
     def _run(cls, ctx: Context, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        setup, forward = getattr(cls, "setup_context", None), _callee(cls.forward)
+        setup, forward = getattr(cls, "setup_context", None), dispatch.callee(cls.forward)
         if setup is None:
             return forward(ctx, *args, **options)
         bound = inspect.signature(cls.forward).bind(*args, **options)
         bound.apply_defaults()
         output = forward(*bound.args, **bound.kwargs)
-        _callee(setup)(ctx, bound.args, output)
+        dispatch.callee(setup)(ctx, bound.args, output)
         return output
-
-
-def _callee(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The callable for a user's function: a trace may convert its control flow."""
-    tracer = dispatch.tracer()
-    return function if tracer is None else tracer.callee(function)
 
 
 def _wants_gradient(arg: Any) -> bool:

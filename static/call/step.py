@@ -19,7 +19,8 @@ import numpy as np
 from graphs import capture, tree
 from graphs.errors import ArgumentError, ControlFlowError, locate
 from static.call.jit import Jitted, jit
-from static.call.training import Optimizers, State, TrainingTrace, keep_sums, sums_of
+from static.call.optimizers import Numbers, is_written, keep_state, keep_sums, kept_by
+from static.call.training import Optimizers, State, TrainingTrace
 from static.trace.step import Place
 from static.trace.symbol import Symbol, callee
 from static.trace.tracing import current
@@ -37,37 +38,55 @@ class TrainingStep:
                  places: Sequence[Place], **options: Any) -> None:  # fmt: skip
         self._step, self._tensors, self._optimizers, self._places = step, tensors, optimizers, places
         self._place_of = {name: (space, key) for space, key, name in places}
-        self._updated: dict[Any, set[int]] = {}
+        self._numbers = [
+            [{"lr"} & set(group) if is_written(optimizer) else set() for group in optimizer.param_groups]
+            for optimizer in optimizers
+        ]
         functools.update_wrapper(self, step)
         self.jitted: Jitted = jit(self._whole, **options)
 
     def __call__(self, *args: Any) -> Any:
         """Run the step and return its result. Raises ControlFlowError where it needs a value, and the errors of ops."""
-        hits, value, state = self.jitted(_Options(self._optimizers), self._rates, self.state, *args)
+        hits, value, state = self._run(args)
         updates = dict(zip(map(id, self._tensors.values()), hits.tolist(), strict=True))
         for name, tensor in self._tensors.items():
             np.copyto(tensor.detach().numpy(), state["tensors"][name])
-        for optimizer, groups in zip(self._optimizers, state["sums"], strict=True):
-            for group, sums in zip(optimizer.param_groups, groups, strict=True):
+        for optimizer, kept in zip(self._optimizers, state["sums"], strict=True):
+            if is_written(optimizer):
+                keep_state(optimizer, kept, self._tensors)
+                continue
+            for group, sums in zip(optimizer.param_groups, kept, strict=True):
                 keep_sums(optimizer, group, sums, updates)
         return value
 
+    def _run(self, args: Sequence[Any]) -> Any:
+        """Run the graph; it is traced again where the step has changed an option that was taken as a constant."""
+        try:
+            return self.jitted(_Options(self._optimizers, self._numbers), self._rates, self.state, *args)
+        except _OptionChangeError:
+            return self._run(args)
+
     @property
     def state(self) -> State:
-        """The state that the step changes: `tensors` by name, and the `sums` of each group of each optimizer."""
+        """The state that the step changes: `tensors` by name, and the `sums` or the state of each optimizer."""
         tensors = {name: tensor.detach().numpy() for name, tensor in self._tensors.items()}
-        return {"tensors": tensors, "sums": list(map(sums_of, self._optimizers))}
+        names = {id(tensor): name for name, tensor in self._tensors.items()}
+        pairs = zip(self._optimizers, self._numbers, strict=True)
+        return {"tensors": tensors, "sums": [kept_by(optimizer, names, numbers) for optimizer, numbers in pairs]}
 
     def function(self, state: State, *args: Any) -> tuple[Any, State]:
         """Compute `step(state, *args) -> (value, state)` in a trace, with the present learning rates as constants."""
-        _, value, after = self._traced((), state, args)
+        _, value, after = self._traced((), state, args, ())
         return value, after
 
     def _whole(self, _: Any, rates: Any, state: State, *args: Any) -> Any:
         """Run the step for the compiled graph: learning rates are inputs, and update counts are an output."""
         weak = [[Symbol(rate.builder, rate.node, weak=True) for rate in groups] for groups in rates]
         before = self._rates
-        result = self._traced(weak, state, args)
+        numbers = [[set(names) for names in groups] for groups in self._numbers]
+        result = self._traced(weak, state, args, self._numbers)
+        if numbers != self._numbers:
+            raise _OptionChangeError
         if self._rates != before:
             raise ControlFlowError(
                 "the step changes a learning rate, and its Python code runs once; call scheduler.step() behind the step"
@@ -76,12 +95,15 @@ class TrainingStep:
 
     @property
     def _rates(self) -> list[list[np.float64]]:
-        return [[np.float64(group.get("lr", 0)) for group in opt.param_groups] for opt in self._optimizers]
+        return [
+            [np.float64(group.get("lr", 0)) for group in (() if is_written(each) else each.param_groups)]
+            for each in self._optimizers
+        ]
 
-    def _traced(self, rates: Any, state: State, args: Sequence[Any]) -> tuple[Any, Any, State]:
+    def _traced(self, rates: Any, state: State, args: Sequence[Any], numbers: Sequence[Numbers]) -> Any:
         builder = current()
         assert builder is not None  # noqa: S101  (the function of a trace)
-        trace = TrainingTrace(builder, self._tensors, self._optimizers, state, args, rates)
+        trace = TrainingTrace(builder, self._tensors, self._optimizers, state, args, rates, numbers)
         with trace.running(self._places) as call:
             value = tree.tree_map(_without_history, callee(self._step)(*call))
             after = trace.after(self._place_of)
@@ -92,14 +114,18 @@ def _without_history(leaf: Any) -> Any:
     return leaf.detach() if hasattr(leaf, "detach") else leaf
 
 
-class _Options:
-    """The options of optimizers, except the learning rate; the graph is specialised to them."""
+class _OptionChangeError(ControlFlowError):
+    """The step has changed an option of an optimizer, which is an input of the next trace."""
 
-    def __init__(self, optimizers: Optimizers) -> None:
+
+class _Options:
+    """The options of optimizers, except the learning rate and those that change; the graph is specialised to them."""
+
+    def __init__(self, optimizers: Optimizers, numbers: Sequence[Numbers]) -> None:
         self._key = tuple(
-            tuple(sorted((name, repr(value)) for name, value in group.items() if name not in ("params", "lr")))
-            for optimizer in optimizers
-            for group in optimizer.param_groups
+            tuple(sorted((name, repr(value)) for name, value in group.items() if name not in ("params", "lr", *some)))
+            for optimizer, each in zip(optimizers, numbers, strict=True)
+            for group, some in zip(optimizer.param_groups, each, strict=True)
         )
 
     def __eq__(self, other: object) -> bool:

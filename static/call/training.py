@@ -1,9 +1,9 @@
-"""The trace of a training step: its gradients, its updates, and the sums that the rules of optimizers keep."""
+"""The trace of a training step: its gradients, and the updates of its optimizers (`static.call.optimizers`)."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,10 +12,11 @@ import numpy as np
 from graphs import dispatch, ops, tree
 from graphs.blocks import Block, undo_after
 from graphs.builder import Builder
-from graphs.errors import ControlFlowError, GraphError, locate
+from graphs.errors import ControlFlowError, locate
 from graphs.ir import Node
 from graphs.op import is_ours
 from graphs.reverse import pullback
+from static.call.optimizers import Numbers, WrittenOptimizer, common_count, is_ruled, steps_of
 from static.convert.stage.places import putting_back
 from static.trace.differentiate import pull_cotangents
 from static.trace.step import Place, StepTrace, at, place_values, stepping
@@ -36,13 +37,14 @@ def traced_tensors(trace: StepTrace, places: Sequence[Place]) -> Iterator[tuple[
 class TrainingTrace(StepTrace):
     """The trace of a step that differentiates and updates parameters itself.
 
-    `tensors` are the tensors by name. `state` has their values, and the sums that the rule of each optimizer keeps for
-    each group. `rates` are learning rates that a run gets as numbers, by optimizer and group.
+    `tensors` are the tensors by name. `state` has their values, and what each optimizer keeps. `rates` are learning
+    rates that a run gets as numbers, by optimizer and group. `numbers` are those of optimizers of the user's own, by
+    optimizer; `after` leaves there what the step has changed too.
     """
 
     def __init__(
         self, builder: Builder, tensors: Mapping[str, Any], optimizers: Optimizers, state: State, args: Sequence[Any],
-        rates: Sequence[Sequence[Any]] = (),
+        rates: Sequence[Sequence[Any]] = (), numbers: Sequence[Numbers] = (),
     ) -> None:  # fmt: skip
         super().__init__(builder, state["tensors"], args)
         self._start = len(builder.nodes)
@@ -51,7 +53,9 @@ class TrainingTrace(StepTrace):
         self._before = {name: symbol.node for name, symbol in self.symbols.items()}
         self._wanted = [name for name, tensor in tensors.items() if tensor.requires_grad]
         self._gradients = dict[str, Any]()
-        self.sums = [list(groups) for groups in state["sums"]]
+        self.sums = [list(each) if is_ruled(of) else each for of, each in zip(optimizers, state["sums"], strict=True)]
+        self._numbers = list(numbers) or [[set[str]() for _ in each.param_groups] for each in optimizers]
+        self._written: list[tuple[int, WrittenOptimizer]] = []
         self.updates = dict.fromkeys(tensors, 0)
         self._again: list[_Checkpoint] = []
         self._absent: list[Any] = []
@@ -60,29 +64,44 @@ class TrainingTrace(StepTrace):
     def running(self, places: Sequence[Place]) -> Iterator[tuple[Any, ...]]:
         """Enter `traced_tensors`, and check and restore what a training step needs: its optimizers and gradients.
 
-        Raises ControlFlowError for an optimizer of the user's own class.
+        Raises ControlFlowError for an optimizer of the user's own that changes how one of ours steps.
         """
-        if own := [type(optimizer).__name__ for optimizer in self._optimizers if not is_ours(type(optimizer))]:
+        own = [(i, each) for i, each in enumerate(self._optimizers) if not is_ours(type(each))]
+        if ruled := [type(optimizer).__name__ for _, optimizer in own if is_ruled(optimizer)]:
             raise ControlFlowError(
-                f"{own[0]} is an optimizer of your own, which changes parameters by itself, and a graph cannot; run it "
-                "in mode dynamic"
+                f"{ruled[0]} changes how an optimizer of ours steps, and a graph has the rule of ours alone; derive it "
+                "from torch.optim.Optimizer, or run it in mode dynamic"
             )
         before = [(tensor, tensor.grad) for tensor in self._tensors.values() if tensor.requires_grad]
+        members = [
+            (group["params"], k, self._by_id[id(param)])
+            for _, optimizer in own
+            for group in optimizer.param_groups
+            for k, param in enumerate(group["params"])
+            if id(param) in self._by_id
+        ]
+        self._written = [(i, WrittenOptimizer(each, self._numbers[i], self)) for i, each in own]
         try:
             self._absent = [_absent_gradient(tensor) for tensor, _ in before]
-            with traced_tensors(self, places) as args:
+            for i, written in self._written:
+                written.begin(self.sums[i])
+            with traced_tensors(self, [*places, *members]) as args:
                 yield args
         finally:
+            for _, written in self._written:
+                written.end()
             for tensor, gradient in before:
                 tensor.grad = gradient
 
     def after(self, places: Mapping[str, tuple[Any, Any]]) -> State:
-        """Return the state at the end: the value in the place of each tensor, and the sums.
+        """Return the state at the end: the value in the place of each tensor, and what optimizers keep.
 
         Call it inside `running`.
         """
         now = {name: at(*place) for name, place in places.items()}
         self.check_views()
+        for i, written in self._written:
+            self.sums[i] = written.kept()
         return {"tensors": {name: now.get(name, symbol) for name, symbol in self.symbols.items()}, "sums": self.sums}
 
     def symbol_of(self, tensor: Any) -> Symbol | None:
@@ -114,6 +133,15 @@ class TrainingTrace(StepTrace):
                         "changed in place; take that view inside the step"
                     )
                 )
+
+    def own(self, symbol: Symbol) -> Symbol:
+        """Return the symbol, which stands for a tensor of the user from now on."""
+        self._owned[id(symbol)] = symbol
+        return symbol
+
+    def is_shared(self, symbol: Any) -> bool:
+        """Whether a symbol is a tensor that the step trains or changes, or a view of one."""
+        return self.name(symbol) is not None or id(symbol) in self._parts
 
     # Gradients --------------------------------------------------------------------------------------------------------
 
@@ -201,7 +229,11 @@ class TrainingTrace(StepTrace):
         """Do `optimizer.zero_grad()`: drop the gradients of its parameters."""
         for group in optimizer.param_groups:
             for param in group["params"]:
-                self._gradients.pop(self._by_id.get(id(param), ""), None)
+                self._gradients.pop(self._member(param), None)
+
+    def _member(self, param: Any) -> str:
+        """Return the name of a parameter of an optimizer, "" for one that the step does not know."""
+        return self._by_id.get(id(param)) or self.name(param) or ""
 
     def step(self, optimizer: Any, closure: Callable[[], Any] | None) -> Any:
         """Do `optimizer.step(closure)`; its updates are nodes of the graph.
@@ -228,16 +260,18 @@ class TrainingTrace(StepTrace):
             )
         value = closure() if closure else None
         for number, group in enumerate(optimizer.param_groups):
-            params = trainable_params(group)
-            names = [self._by_id.get(id(param), "") for param in params]
+            members = [(self._member(param), param) for param in group["params"]]
+            trained = [(name, self._tensors.get(name, param)) for name, param in members]
+            params = [param for _, param in trained if param.requires_grad]
+            names = [name for name, param in trained if param.requires_grad]
             if len({*map(id, params)}) < len(params):
                 raise ControlFlowError(locate(f"{name}: a parameter is twice in a group; give each once"))
             having = [i for i, name in enumerate(names) if name in self._gradients]
             if not all(any(params[i].grad is absent for absent in self._absent) for i in having):
                 rule = "the gradient of a parameter is set or removed by another way than the module has it"
                 raise ControlFlowError(locate(f"{rule}; take it from module.parameters(), or run it in mode dynamic"))
-            counts = {_steps_of(optimizer, params[i]) + self.updates[names[i]] for i in having}
-            _count(optimizer, {count + 1 for count in counts})
+            counts = {steps_of(optimizer, params[i]) + self.updates[names[i]] for i in having}
+            common_count(optimizer, {count + 1 for count in counts})
             rate = {"lr": self._rates[place][number]} if self._rates else {}
             rule, sums = optimizer.rule({**group, **rate}), self.sums[place][number]
             self.sums[place][number] = self._updates(rule, names, having, sums, maximize=bool(group.get("maximize")))
@@ -306,77 +340,3 @@ def _saves(node: Node, alive: Container[Node]) -> bool:
 def _is_number(node: Node) -> bool:
     """Whether a node is a Python number, which is no array that a tape saves."""
     return node.is_constant and not node.spec.shape
-
-
-# The sums of optimizers -----------------------------------------------------------------------------------------------
-
-
-def trainable_params(group: Mapping[str, Any]) -> list[Any]:
-    """Return the parameters of a group that have gradients."""
-    return [param for param in group["params"] if param.requires_grad]
-
-
-def is_ruled(optimizer: Any) -> bool:
-    """Whether an optimizer's step is a function of gradients and sums, and decides nothing by values."""
-    return hasattr(optimizer, "rule")
-
-
-def sums_of(optimizer: Any) -> list[dict[str, Any]]:
-    """Return the sums that an optimizer keeps, by group, as its rule takes them; [] for one without a rule.
-
-    Raises GraphError where parameters of one group have made different numbers of steps.
-    """
-    groups = optimizer.param_groups if is_ruled(optimizer) else ()
-    return [_with_count(optimizer, group, slot_sums(optimizer, group)) for group in groups]
-
-
-def slot_sums(optimizer: Any, group: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the sums of one group; a parameter without a step has the sums from before its first step."""
-    params = trainable_params(group)
-    sums: dict[str, Any] = optimizer.rule(group).init([param.detach().numpy() for param in params])
-    for i, param in enumerate(params):
-        state = optimizer.state.get(param, {})
-        for slot, name in optimizer.slots_of(param).items():
-            if name in state:
-                sums[slot] = [*sums[slot][:i], state[name].numpy(), *sums[slot][i + 1 :]]
-    return sums
-
-
-def _with_count(optimizer: Any, group: Mapping[str, Any], sums: dict[str, Any]) -> dict[str, Any]:
-    count = _count(optimizer, [_steps_of(optimizer, param) for param in trainable_params(group)])
-    return {**sums, "count": np.asarray(count)} if "count" in sums else sums
-
-
-def _steps_of(optimizer: Any, param: Any) -> int:
-    """Return how many steps of a parameter an optimizer has made."""
-    state = optimizer.state.get(param, {})
-    return int(state.get("step", 1 if state else 0))
-
-
-def _count(optimizer: Any, counts: Iterable[int]) -> int:
-    """Return the number of steps that parameters have made; parameters without a step do not count.
-
-    Raises GraphError where one has made more steps than another.
-    """
-    different = sorted(set(counts) - {0})
-    if len(different) > 1:
-        raise GraphError(
-            locate(
-                f"{type(optimizer).__name__}: parameters of one group have made {different[0]} and {different[-1]} "
-                "steps, and a graph counts once for all; give those that are not trained in each step a group of their "
-                "own"
-            )
-        )
-    return different[0] if different else 0
-
-
-def keep_sums(optimizer: Any, group: Mapping[str, Any], sums: Mapping[str, Any], updates: Mapping[int, int]) -> None:
-    """Store the sums in an optimizer; `updates` counts the updates of each parameter, by id."""
-    for i, param in enumerate(trainable_params(group)):
-        if count := updates[id(param)]:
-            state = optimizer.state[param]
-            if optimizer.counts:
-                state["step"] = param.new_tensor(_steps_of(optimizer, param) + count, dtype=np.float32)
-            for slot, name in optimizer.slots_of(param).items():
-                if slot in sums:
-                    state[name] = param.new_tensor(sums[slot][i], dtype=sums[slot][i].dtype)

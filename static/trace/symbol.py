@@ -33,6 +33,7 @@ from static.trace.views import between, check_shape, is_row_major, known_value, 
 
 _OF_NUMBERS = frozenset(name for kind in (int, float) for name in dir(kind) if not name.startswith("_"))
 
+_CONVERT = "let static.jit(..., convert=True) or static.compile(..., convert=True) convert it"
 overwriters: list[Callable[[Any, Any], bool]] = []
 """Functions that change a symbol in place to a new value and return True, or return False; they may raise."""
 
@@ -92,14 +93,14 @@ class Symbol(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
             "a Python `if` or `while`, `and` or `or`",
             "choose values with graphs.where(condition, a, b), branches with graphs.cond, and loop with "
             "graphs.while_loop or graphs.scan",
-            "let static.jit(..., convert=True) or static.compile(..., convert=True) convert it",
+            _CONVERT,
         )
         return bool(value)
 
     def __float__(self) -> float:
         if self._constant() is None and surface.is_stored():
             raise self._unknown_value_error("an element of a NumPy array", surface.REMEDY)
-        return float(self._known("float()", "keep it a tensor"))
+        return float(self._known("float()", "keep it a tensor", _CONVERT))
 
     def __int__(self) -> int:
         if self._constant() is None and surface.is_stored():
@@ -350,20 +351,7 @@ class ArraySymbol(Symbol):
         return ops.setitem(self, value, key)
 
 
-def _augmented_operator(name: str) -> Callable[..., Any]:
-    """Return the method of `x += y` for tensors, which changes x under all its names, unless a conversion does that."""
-    change = getattr(TorchMethods, name)
-
-    def method(self: Symbol, other: Any) -> Any:
-        if unconverted_reason() and not ((step := capture.step_trace()) is not None and step.holds(self)):
-            return NotImplemented
-        return change(self, other)
-
-    return method
-
-
 for _name in [name for name in vars(TorchMethods) if name.startswith("__i")]:
-    setattr(Symbol, _name, _augmented_operator(_name))
     setattr(ArraySymbol, _name, lambda *_: NotImplemented)
 _offered = {*dir(TorchMethods)}.difference(dir(object), vars(Symbol))
 for _name, _method in vars(Surface).items():

@@ -25,6 +25,19 @@ def diagonal(x):
     return z
 
 
+@torch.no_grad()
+def count(held):
+    held["t"] += 1
+    t = held["t"]
+    t *= 2
+
+
+def in_a_decorated_function(x):
+    held = {"t": x * 1}
+    count(held)
+    return held["t"]
+
+
 def pieces(x):
     z = x * 1
     left, right = z.chunk(2, 1)
@@ -82,6 +95,7 @@ PROGRAMS: dict[Callable[[Any], Any], tuple[Any, Any]] = {
         [[[7, 7], [2, 6], [4, 5]], [7, 7, 2, 6, 4, 5]],
         [[0, 0], [2, 2], [2, 2]],
     ),
+    in_a_decorated_function: ([[2, 4], [6, 8], [10, 12]], None),
     diagonal: ([[1, 1], [2, 4]], [[1, 1], [1, 1], [0, 0]]),
     pieces: ([[3, 3], [11, 7], [19, 11]], None),
     program("z = x.sum(1) | parts = z.unfold(0, 2, 1) | z[1] = 0 | parts * 1"): (
@@ -125,6 +139,25 @@ def test_a_graph_gives_pytorchs_values(f, run):
     x = torch.tensor(X.copy())
     assert as_lists(RUNS[run](f)(x)) == PROGRAMS[f][0]
     assert x.tolist() == X.tolist()
+
+
+@torch.no_grad()
+def scale(t):
+    if t.sum() > 0:
+        t *= 2
+    else:
+        t -= 1
+
+
+def test_control_flow_in_a_decorated_function_is_converted():
+    def f(x):
+        t = x * 1
+        scale(t)
+        return t
+
+    for sign in (1, -1):
+        x = torch.tensor(sign * X)
+        assert static.jit(f, convert=True)(x).tolist() == f(x).tolist()
 
 
 @pytest.mark.parametrize("f", [f for f, (_, gradient) in PROGRAMS.items() if gradient is not None])

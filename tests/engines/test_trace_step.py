@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -265,14 +266,176 @@ def test_afterwards_everything_is_as_it_was() -> None:
         static.jit(lambda x: x.sum().backward())(np.ones(2))
 
 
-class Own(torch.optim.Optimizer):  # type: ignore[misc]
-    """An optimizer of the user's."""
+class Adam(torch.optim.Optimizer):  # type: ignore[misc]
+    """Adam by hand: a count of Python's, a learning rate that a schedule changes, and a size by `math`."""
+
+    def __init__(self, params: Any, lr: float = 0.05) -> None:
+        super().__init__(params, {"lr": lr, "betas": (0.9, 0.99)})
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> Any:
+        """Change each parameter in place, through its data."""
+        loss = None if closure is None else closure()
+        for group in self.param_groups:
+            low, high = group["betas"]
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                state = self.state[p]
+                if len(state) == 0:
+                    state["step"], state["m"], state["v"] = 0, torch.zeros_like(p.data), torch.zeros_like(p.data)
+                state["step"] += 1
+                state["m"].mul_(low).add_(p.grad, alpha=1 - low)
+                state["v"].mul_(high).addcmul_(p.grad, p.grad, value=1 - high)
+                size = group["lr"] * self.size(1 - high ** state["step"]) / (1 - low ** state["step"])
+                p.data.addcdiv_(state["m"], state["v"].sqrt().add_(1e-8), value=-size)
+        return loss
+
+    def size(self, number: Any) -> Any:
+        """The square root of a number."""
+        return number**0.5
+
+
+class AdamByMath(Adam):
+    """As Adam, with a function of `math`, which a conversion alone takes."""
+
+    def size(self, number: Any) -> Any:
+        """The square root of a number."""
+        return math.sqrt(number)
+
+
+class Lars(torch.optim.Optimizer):  # type: ignore[misc]
+    """Momentum by the norms of a parameter and its gradient, a count in the group, a tensor that counts in place."""
 
     def __init__(self, params: Any) -> None:
-        super().__init__(params, {})
+        super().__init__(params, {"lr": 0.3, "momentum": 0.9})
+
+    @torch.no_grad()
+    def step(self) -> None:
+        """Change each parameter in place."""
+        for group in self.param_groups:
+            group["count"] = group.get("count", 0) + 1
+            for p in group["params"]:
+                grad, state = p.grad, self.state[p]
+                if p.ndim > 1:
+                    norm, one = torch.norm(p), torch.ones(())
+                    grad = grad.mul(torch.where(norm > 0, norm / (torch.norm(grad) + 1e-3), one))
+                if "mu" not in state:
+                    state["mu"], state["count"] = torch.zeros_like(p), torch.tensor(0.0)
+                count = state["count"]
+                count += 1
+                state["mu"].mul_(group["momentum"]).add_(grad)
+                p.add_(state["mu"] / count, alpha=-group["lr"] / group["count"])
+
+
+class Sharpness(torch.optim.Optimizer):  # type: ignore[misc]
+    """Steps up the gradient, then back, and lets an optimizer of ours step: two backward passes."""
+
+    def __init__(self, params: Any) -> None:
+        super().__init__(params, {"rho": 0.05})
+        self.base = torch.optim.SGD(self.param_groups, lr=0.1, momentum=0.9)
+        self.param_groups = self.base.param_groups
+
+    @torch.no_grad()
+    def step(self, closure: Any) -> None:
+        """Step with the gradient at the place that is reached by a step up."""
+        params = [p for group in self.param_groups for p in group["params"]]
+        norm = torch.norm(torch.stack([p.grad.norm(p=2) for p in params]), p=2)
+        for p in params:
+            self.state[p]["before"] = p.data.clone()
+            p.add_(p.grad * (self.param_groups[0]["rho"] / (norm + 1e-12)))
+        self.zero_grad()
+        with torch.enable_grad():
+            closure().backward()
+        for p in params:
+            p.data = self.state[p]["before"]
+        self.base.step()
+
+
+WRITTEN = [
+    (Adam, {}), (Adam, {"convert": True}), (AdamByMath, {"convert": True}), (Lars, {}), (Lars, {"convert": True}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "options"), WRITTEN, ids=lambda value: getattr(value, "__name__", str(value)))
+def test_an_optimizer_of_the_users_own_steps_in_the_graph(kind: Any, options: Any) -> None:
+    runs = []
+    for is_compiled in (False, True):
+        model = network()
+        optimizer = kind(model.parameters())
+        step = training(model, optimizer)
+        if is_compiled:
+            step = static.trace_step(step, model, optimizer, **options)
+        losses = []
+        for number, batch in enumerate(batches(6)):
+            if number == 4:  # as a schedule does
+                optimizer.param_groups[0]["lr"] *= 0.5
+            losses.append(float(step(*batch)))
+        kept = [type(value) for state in optimizer.state.values() for value in state.values()]
+        options_left = {name: value for name, value in optimizer.param_groups[0].items() if name != "params"}
+        runs.append((losses, left(model, optimizer), kept, options_left))
+        if is_compiled:  # without and with a state
+            assert step.jitted.stats.compiles == 2
+    (losses, arrays, kept, group), (same_losses, same_arrays, same_kept, same_group) = runs
+    np.testing.assert_allclose(same_losses, losses, rtol=1e-5)
+    assert (same_kept, same_group.keys()) == (kept, group.keys())
+    np.testing.assert_allclose(same_group["lr"], group["lr"])
+    assert same_group.get("count") == group.get("count")
+    for same, array in zip(same_arrays, arrays, strict=True):
+        assert same.dtype == array.dtype
+        np.testing.assert_allclose(same, array, rtol=1e-4, atol=1e-6)
+
+
+def test_an_own_optimizer_may_hold_one_of_ours_and_take_a_closure() -> None:
+    def run(is_compiled: bool) -> tuple[list[float], list[np.ndarray]]:
+        model = network()
+        optimizer = Sharpness(model.parameters())
+
+        def step(x: Any, y: Any) -> Any:
+            loss = F.cross_entropy(model(x), y)
+            loss.backward()
+            optimizer.step(lambda: F.cross_entropy(model(x), y))
+            optimizer.zero_grad()
+            return loss
+
+        run = static.trace_step(step, model, optimizer, optimizer.base) if is_compiled else step
+        return [float(run(*batch)) for batch in batches(4)], left(model)
+
+    losses, arrays = run(False)
+    same_losses, same_arrays = run(True)
+    np.testing.assert_allclose(same_losses, losses, rtol=1e-5)
+    for same, array in zip(same_arrays, arrays, strict=True):
+        np.testing.assert_allclose(same, array, rtol=1e-4, atol=1e-6)
+
+
+class Faulty(torch.optim.Optimizer):  # type: ignore[misc]
+    """Keeps what no graph can, as `fault` says."""
+
+    def __init__(self, params: Any, fault: str) -> None:
+        super().__init__(params, {"lr": 0.1})
+        self.fault, self.count = fault, 0
+
+    def step(self) -> None:
+        """Step, and do what no graph can."""
+        for p in self.param_groups[0]["params"]:
+            p.data.add_(p.grad, alpha=-0.1)
+            if self.fault == "object":
+                self.state[p]["what"] = object()
+            elif self.fault == "parameter":
+                self.state[p]["anchor"] = p
+            elif self.fault == "view":
+                self.state[p]["anchor"] = p.data
+        if self.fault == "attribute":
+            self.count += 1
+
+
+class Derived(torch.optim.SGD):  # type: ignore[misc]
+    """Steps as ours does, and more."""
 
     def step(self, closure: Any = None) -> Any:
-        """Nothing."""
+        """Step twice."""
+        super().step()
+        return super().step()
 
 
 def refused(step: Callable[..., Any], *holders: Any) -> str:
@@ -284,8 +447,23 @@ def refused(step: Callable[..., Any], *holders: Any) -> str:
 
 def test_what_a_graph_cannot_do_is_refused() -> None:
     model = network()
-    own, lbfgs, other = Own(model.parameters()), torch.optim.LBFGS(model.parameters()), network()
-    assert "Own is an optimizer of your own" in refused(training(model, own), model, own)
+    lbfgs, derived, other = torch.optim.LBFGS(model.parameters()), Derived(model.parameters(), lr=0.1), network()
+    assert "Derived changes how an optimizer of ours steps" in refused(training(model, derived), model, derived)
+    rules = {
+        "object": "Faulty keeps a object, which no graph can",
+        "parameter": "keep a clone()",
+        "view": "keep a clone()",
+        "attribute": "the step changes Faulty.count",
+    }
+    for fault, rule in rules.items():
+        own = Faulty(model.parameters(), fault)
+        assert rule in refused(training(model, own), model, own)
+        assert not any(own.state.values())
+    by_math = AdamByMath(model.parameters())
+    step = static.trace_step(training(model, by_math), model, by_math)
+    step(*batches(1)[0])
+    with pytest.raises(ControlFlowError, match="convert=True"):
+        step(*batches(1)[0])
     assert "LBFGS.step decides by values" in refused(training(model, lbfgs), model, lbfgs)
     optimizer = torch.optim.SGD(other.parameters(), lr=0.1)
     assert "trace_step(f, optimizer)" in refused(training(other, optimizer), other)

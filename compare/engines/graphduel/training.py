@@ -27,7 +27,17 @@ from dynamic import Tensor, enable_grad
 from dynamic.optim.optimizer import Optimizer
 from graphs import tree
 from graphs.errors import count_as_ours
-from static.call.training import is_ruled, slot_sums, sums_of, traced_tensors, trainable_params
+from static.call.optimizers import (
+    KeptState,
+    is_ruled,
+    is_written,
+    keep_state,
+    kept_by,
+    kept_state,
+    slot_sums,
+    trainable_params,
+)
+from static.call.training import traced_tensors
 from static.convert.stage.places import putting_back
 from static.trace.step import StepTrace, place_values
 from static.trace.symbol import callee
@@ -183,7 +193,7 @@ class TrainingProgram(StandingProgram):
         """Return the state at the start."""
         return {
             "tensors": {name: tensor.numpy(force=True).copy() for name, tensor in self.tensors.items()},
-            "sums": list(map(sums_of, self.optimizers)),
+            "sums": [kept_by(optimizer, self._names) for optimizer in self.optimizers],
         }
 
     @property
@@ -193,11 +203,18 @@ class TrainingProgram(StandingProgram):
         The sums of an optimizer are by PyTorch's slots; initial sums where no gradient came yet.
         """
         tensors = {name: array_of(tensor).copy() for name, tensor in self.now.items()}
-        sums = [
-            [_slots_with_sums(each, slot_sums(each, group)) for group in each.param_groups if is_ruled(each)]
-            for each in self.optimizers
-        ]
-        return {"tensors": tensors, "sums": sums}
+        return {"tensors": tensors, "sums": list(map(self._kept_now, self.optimizers))}
+
+    def _kept_now(self, optimizer: Optimizer) -> Any:
+        if is_written(optimizer):
+            return kept_state(optimizer, self._names)
+        groups = optimizer.param_groups if is_ruled(optimizer) else ()
+        return [_slots_with_sums(optimizer, slot_sums(optimizer, group)) for group in groups]
+
+    @functools.cached_property
+    def _names(self) -> Mapping[int, str]:
+        """The names of the tensors, by id."""
+        return {id(tensor): name for name, tensor in self.tensors.items()}
 
     def parts(self, result: tuple[Any, Any]) -> tuple[Any, ...]:
         """Return the parts of a call's result: value, gradients, and the state by the names that messages use."""
@@ -206,6 +223,9 @@ class TrainingProgram(StandingProgram):
         names = {id(tensor): label for tensor, label in zip(self.tensors.values(), self.labels.values(), strict=True)}
         for place, (optimizer, groups) in enumerate(zip(self.optimizers, state["sums"], strict=True)):
             of = f" in optimizer {place + 1}" if place else ""
+            if isinstance(groups, KeptState):
+                named |= {f"`{key}` of {self.labels[name]}{of}": array for name, key, array in groups.tensors()}
+                continue
             slots: Mapping[str, str] = getattr(optimizer, "slots", {})
             for number, (group, sums) in enumerate(zip(optimizer.param_groups, groups, strict=False)):
                 params = [
@@ -225,8 +245,10 @@ class TrainingProgram(StandingProgram):
             value = state["tensors"][name]
             np.copyto(array_of(tensor), array_of(value) if isinstance(value, Tensor) else value)
             tensor.grad = None
-        for optimizer in self.optimizers:
+        for optimizer, kept in zip(self.optimizers, state["sums"], strict=True):
             optimizer.state.clear()
+            if isinstance(kept, KeptState):
+                keep_state(optimizer, kept, self.tensors)
 
     def written(self, argnum: int | None) -> StandingStep:
         """Return the step as its author writes it."""
@@ -249,7 +271,10 @@ class TrainingProgram(StandingProgram):
                 with self.drawing():
                     value, after = traced.function(state, *args)
                 pairs = zip(self.optimizers, after["sums"], strict=True)
-                sums = [[_slots_with_sums(optimizer, each) for each in groups] for optimizer, groups in pairs]
+                sums = [
+                    kept if isinstance(kept, KeptState) else [_slots_with_sums(optimizer, each) for each in kept]
+                    for optimizer, kept in pairs
+                ]
                 return value, {**after, "sums": sums}
             self.load(state)
             with enable_grad(), self.drawing():

@@ -235,7 +235,7 @@ def _promote_scaled(input: Any, other: Any, alpha: Any) -> Sequence[Any]:
     Raises DTypeError for ints or bools and an `alpha` that is a float.
     """
     first, second = promote(input, other)
-    if alpha == 1:
+    if is_scalar(alpha) and alpha == 1:
         return first, second
     if is_weak(second):
         return promote(first, second * alpha)

@@ -136,7 +136,7 @@ def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) 
     axis, x = place(dim, ndim_of(input)), as_row(input)
     check_source(input, axis, index, source)
     factor = int(number(alpha)) if dtype_of(input).kind in "iu" and is_scalar(number(alpha)) else alpha
-    added = as_row(source) if alpha == 1 else ops.multiply(as_row(source), factor)
+    added = as_row(source) if is_scalar(alpha) and alpha == 1 else ops.multiply(as_row(source), factor)
     return ops.reshape(ops.add(x, ops.scatter_add(added, as_row(index), shape_of(x), axis)), shape_of(input))
 
 

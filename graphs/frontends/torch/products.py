@@ -35,7 +35,7 @@ from graphs.frontends.torch.words import (
 )
 from graphs.ops.movement import in_single
 from graphs.ops.shapes import dtype_of, positive_axes
-from graphs.promotion import mixing
+from graphs.promotion import is_scalar, mixing
 
 
 class SVD(NamedTuple):
@@ -134,9 +134,9 @@ def _plus(x: Any, product: Any, beta: Any, alpha: Any) -> Any:
         beta, alpha = bool(beta), bool(alpha)
     elif kind in "iu":
         beta, alpha = [within(int(factor), dtype_of(product)) for factor in (beta, alpha)]
-    scaled = product if alpha == 1 else mul(product, alpha)
-    if beta:
-        return add(x if beta == 1 else mul(x, beta), scaled)
+    scaled = product if is_scalar(alpha) and alpha == 1 else mul(product, alpha)
+    if not is_scalar(beta) or beta:
+        return add(x if is_scalar(beta) and beta == 1 else mul(x, beta), scaled)
     return ops.where(np.asarray(False), x, scaled)
 
 

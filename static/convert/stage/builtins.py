@@ -14,6 +14,7 @@ import functools
 import heapq
 import inspect
 import itertools
+import math
 import operator
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -25,8 +26,10 @@ import numpy as np
 from graphs import tree
 from graphs.errors import DTypeError
 from graphs.ops.effects import print as print_op
+from graphs.ops.elementwise import abs as absolute
+from graphs.ops.elementwise import ceil, cos, divide, exp, floor, log, sin, sqrt, tanh, trunc
+from graphs.ops.elementwise import pow as pow_op
 from graphs.ops.elementwise import round as round_op
-from graphs.ops.elementwise import trunc
 from graphs.ops.indexing import take
 from graphs.ops.movement import astype, reshape, stack, stop_gradient
 from graphs.ops.sorting import argsort
@@ -236,6 +239,22 @@ def _pow(base: Any, exponent: Any, modulus: Any = None) -> Any:
     return pow(base, exponent, modulus)
 
 
+def _of_number(plain: Callable[..., Any], op: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of `math` that takes a number which only the run knows too: NaN there where it would raise."""
+
+    def of_number(*numbers: Any) -> Any:
+        if not any(map(is_symbol, numbers)):
+            return plain(*numbers)
+        value = op(*(astype(_scalar(number), np.float64) if is_symbol(number) else number for number in numbers))
+        return _int(value) if plain in (math.floor, math.ceil) else weak(value)
+
+    return of_number
+
+
+def _log(number: Any, *base: Any) -> Any:
+    return divide(log(number), *map(log, base)) if base else log(number)
+
+
 def _extreme(plain: Callable[..., Any], better: Callable[[Any, Any], Any]) -> Callable[..., Any]:
     """Return `max` or `min`, which compare one pair after the other and keep the first of equals."""
 
@@ -371,6 +390,21 @@ REPLACED: dict[Any, Callable[..., Any]] = {
     isinstance: _isinstance,
     type: _type,
     print: _print,
+    **{
+        f: _of_number(f, op)
+        for f, op in (
+            (math.sqrt, sqrt),
+            (math.exp, exp),
+            (math.log, _log),
+            (math.pow, pow_op),
+            (math.sin, sin),
+            (math.cos, cos),
+            (math.tanh, tanh),
+            (math.floor, floor),
+            (math.ceil, ceil),
+            (math.fabs, absolute),
+        )
+    },
     divmod: _divmod,
     functools.reduce: _reduce,
     str: text_of(str),

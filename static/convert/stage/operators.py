@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any
 
+from graphs import capture
 from static.convert.stage import branches, calls, conversion, implicit, loops, places, streams, unknown
 from static.convert.stage.branches import any_of, both
 from static.convert.stage.builtins import REPLACED, check_known
@@ -63,7 +64,7 @@ def arithmetic(name: str, left: Any, right: Any) -> Any:
 def augmented_assignment(name: str, value: Any, other: Any) -> Any:
     """Return `value += other`, or another in-place operator: a list changes, and a tensor under all its names."""
     _check_sequences(name, value, other)
-    _, in_place, method = _OPERATORS[name]
+    plain, in_place, method = _OPERATORS[name]
     returned = by_method(f"i{method}", value, other)
     if returned is not NotImplemented:
         return returned
@@ -72,7 +73,9 @@ def augmented_assignment(name: str, value: Any, other: Any) -> Any:
     journal_container(value)
     if hasattr(type(value), f"__i{method}__"):
         check_write(value)
-    result = in_place(value, other)
+    step = capture.step_trace()
+    is_of_the_graph = type(value) is Symbol and not (step is not None and step.holds(value))
+    result = (plain if is_of_the_graph else in_place)(value, other)
     is_new = is_symbol(value) and not value.weak and result is not value
     return update_in_place(value, result) if is_new else result
 

@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from compare.cli import functions as own_command
-from compare.cli import signals
+from compare.cli import options
 from compare.cli.command import graphduel
 from compare.errors import CompareError, OverrunError, WorkerError
 from compare.instruments.timing import FirstEpoch
@@ -288,7 +288,7 @@ ANSWERS = {
 """And what the answer says then: what has not come to more says what there was before, or nothing."""
 ENDS = {
     "Ctrl-C": KeyboardInterrupt(),
-    "SIGTERM": signals.TerminationSignal(),
+    "SIGTERM": options.TerminationSignal(),
     "out of memory": WorkerError("the worker died of SIGKILL", "made call 1 in eager"),
     "the limit": OverrunError("the worker ran too long", "made call 1 in eager"),
 }

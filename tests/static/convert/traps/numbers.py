@@ -52,6 +52,9 @@ g.sum(x) * 2 if x[0] < x[1] < x[2] else g.sum(x)
 n = 0 | while g.sum(x * x) > 2**n: n += 1 | g.sum(x) * 2.0**n
 n = 3 | if g.sum(x) > 0: n /= 2 | g.sum(x) * n
 max(g.sum(x), 0.5) * min(1.0, x[0], x[1])
+n = 0 | for value in x: n += value > 0 | g.sum(x) * math.sqrt(1 - 0.9**n) / (1 + math.log(n + 2, 2))
+n = 2 | if g.sum(x) > 0: n = 3 | g.sum(x) * (math.cos(n) + math.exp(-n) + math.pow(n, 0.5) + math.tanh(n / 4))
+n = int(x[0] * 3) | g.sum(x) * (math.floor(n / 2) % 5 + math.ceil(n / 4) // 2 + math.fabs(n))
 """,
     refused="""
 n, s = 1, g.sum(x * x) + 3 | while s > 1: n, s = n * 1_000_003, s * 0.6 | g.sum(x) * (n % 7)
