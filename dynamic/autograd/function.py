@@ -326,3 +326,95 @@ class InplaceFunction(Function):
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
         self.inplace = inplace
+
+
+# The backward hooks of modules ----------------------------------------------------------------------------------------
+
+
+class _Watch(Function):
+    """Passes tensors on; on the way back, `see` gets their cotangents and returns what goes on."""
+
+    @staticmethod
+    def forward(ctx: Any, see: Callable[..., Any], fills: bool, *values: Any) -> Any:  # type: ignore[override]
+        ctx.see = see
+        ctx.set_materialize_grads(fills)
+        passed = tuple(map(stop_gradient, values))
+        plain = [value for value, wants in zip(passed, ctx.needs_input_grad[2:], strict=True) if not wants]
+        ctx.mark_non_differentiable(*plain)
+        return passed
+
+    @staticmethod
+    def backward(ctx: Any, *cotangents: Any) -> Any:
+        return None, None, *ctx.see(cotangents)
+
+
+class WatchedCall:
+    """A call of a module with its backward hooks: those `before` the backward of the module, and those `after` it.
+
+    Each is the hook and whether it has named arguments, which a backward hook has not.
+    """
+
+    def __init__(self, module: Any, before: Sequence[tuple[Any, bool]], after: Sequence[tuple[Any, bool]]) -> None:
+        self._module = module
+        self._before, self._after = [hook for hook, _ in before], [hook for hook, _ in after]
+        self._cotangents: tuple[Any, ...] = ()
+        self._inputs, self._has_gradient = 0, False
+
+    def arguments(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return the arguments of `forward`; the cotangents of the tensors among them go through the hooks."""
+        self._inputs = len(args)
+        self._has_gradient = self._records(args)
+        return self._watched(args, self._leave, fills=True) if self._has_gradient else args
+
+    def result(self, result: Any) -> Any:
+        """Return the result of `forward`, a tensor or a tuple; its cotangents go through the hooks."""
+        values = result if isinstance(result, (tuple, list)) else (result,)
+        if not self._records(values):
+            return result
+        passed = self._watched(values, self._enter, fills=False)
+        return passed[0] if values is not result else type(result)(passed)
+
+    def _records(self, values: Sequence[Any]) -> bool:
+        has_hooks = self._before or self._after
+        return bool(has_hooks) and grad_mode.is_grad_enabled() and any(map(_wants_gradient, values))
+
+    def _watched(self, values: Sequence[Any], see: Callable[..., tuple[Any, ...]], *, fills: bool) -> tuple[Any, ...]:
+        """Return the values, whose cotangents `see` gets: zeros where none has come if it `fills`, else None."""
+        places = [i for i, value in enumerate(values) if isinstance(value, Surface)]
+
+        def see_all(cotangents: Sequence[Any]) -> list[Any]:
+            every: list[Any] = [None] * len(values)
+            for place, cotangent in zip(places, cotangents, strict=True):
+                every[place] = cotangent
+            every = list(see(tuple(every)))
+            return [every[place] for place in places]
+
+        passed = _Watch.apply(see_all, fills, *(values[place] for place in places))
+        replaced = dict(zip(places, passed, strict=True))
+        return tuple(replaced.get(i, value) for i, value in enumerate(values))
+
+    def _enter(self, cotangents: tuple[Any, ...]) -> tuple[Any, ...]:
+        for hook in self._before:
+            cotangents = _replaced(cotangents, hook(self._module, cotangents))
+        self._cotangents = cotangents
+        if not self._has_gradient:
+            for hook in self._after:
+                hook(self._module, (None,) * self._inputs, cotangents)
+        return cotangents
+
+    def _leave(self, cotangents: tuple[Any, ...]) -> tuple[Any, ...]:
+        for hook in self._after:
+            cotangents = _replaced(cotangents, hook(self._module, cotangents, self._cotangents))
+        return cotangents
+
+
+def _replaced(before: tuple[Any, ...], after: Any) -> tuple[Any, ...]:
+    """Return what a hook has put in the place of some cotangents. Raises NotDifferentiableError for another number."""
+    if after is None:
+        return before
+    given = after if isinstance(after, tuple) else (after,)
+    if len(given) != len(before):
+        raise NotDifferentiableError(
+            locate(f"a backward hook gave {len(given)} gradients for {len(before)}; return one for each, or None")
+        )
+    return given

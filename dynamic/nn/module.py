@@ -14,6 +14,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from dynamic.autograd.function import WatchedCall
 from dynamic.nn import parameter
 from dynamic.nn.parameter import is_parameter
 from dynamic.node import Handle
@@ -344,9 +345,8 @@ class Module:
     # Hooks -----------------------------------------------------------------------------------------------------
 
     def _hook_table(self) -> Hooks:
-        if self._hooks is None:
-            vars(self)["_hooks"] = Hooks()
-        hooks: Hooks = vars(self)["_hooks"]
+        hooks: Hooks = vars(self)["_hooks"] or Hooks()
+        vars(self)["_hooks"] = hooks
         return hooks
 
     def register_forward_pre_hook(self, hook: Any, *, prepend: bool = False, with_kwargs: bool = False) -> Any:
@@ -358,15 +358,16 @@ class Module:
         return self._hook_table().add("after", hook, prepend, with_kwargs)
 
     def register_full_backward_hook(self, hook: Any, prepend: bool = False) -> Any:
-        """Not supported: raises GraphError. Hooks of tensors see gradients."""
-        raise GraphError(
-            locate(
-                "register_full_backward_hook: modules have no backward hooks; register_hook on the output in a forward "
-                "hook, or on the parameters"
-            )
-        )
+        """Call `hook(module, grad_input, grad_output)` in backward; a result replaces `grad_input`, a tuple."""
+        return self._hook_table().add("after_backward", hook, prepend)
 
-    register_backward_hook = register_full_backward_pre_hook = register_full_backward_hook
+    def register_full_backward_pre_hook(self, hook: Any, prepend: bool = False) -> Any:
+        """Call `hook(module, grad_output)` before the module's backward; a result replaces `grad_output`, a tuple."""
+        return self._hook_table().add("before_backward", hook, prepend)
+
+    def register_backward_hook(self, hook: Any) -> Any:
+        """Not supported: raises GraphError, as `grad_input` is that of PyTorch's last node."""
+        raise GraphError(locate("register_backward_hook gives gradients of one node; use register_full_backward_hook"))
 
     def register_state_dict_pre_hook(self, hook: Any) -> Any:
         """Call `hook(module, prefix, keep_vars)` before this module is saved."""
@@ -471,12 +472,8 @@ class Hooks:
     """The hooks of one module, in the order in which they are called."""
 
     def __init__(self) -> None:
-        self.before: list[Entry] = []
-        self.after: list[Entry] = []
-        self.saving: list[Entry] = []
-        self.saved: list[Entry] = []
-        self.loading: list[Entry] = []
-        self.loaded: list[Entry] = []
+        self.before, self.after, self.before_backward, self.after_backward = [list[Entry]() for _ in range(4)]
+        self.saving, self.saved, self.loading, self.loaded = [list[Entry]() for _ in range(4)]
 
     def add(self, when: str, hook: Hook, first: bool = False, named: bool = False) -> Handle:
         """Add a hook at the end, or `first`; returns a handle that removes it."""
@@ -493,8 +490,9 @@ class Hooks:
                 args, options = replaced
             elif replaced is not None:
                 args = replaced if isinstance(replaced, tuple) else (replaced,)
-        output = module.forward(*args, **options)
+        watched = WatchedCall(module, self.before_backward, self.after_backward)
+        output = module.forward(*watched.arguments(args), **options)
         for hook, named in tuple(self.after):
             replaced = hook(module, args, options, output) if named else hook(module, args, output)
             output = output if replaced is None else replaced
-        return output
+        return watched.result(output)

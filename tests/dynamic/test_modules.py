@@ -14,6 +14,7 @@ import pytest
 
 import dynamic
 import dynamic as torch
+import static
 from dynamic import nn
 from dynamic.nn import functional as F  # noqa: N812
 from graphs.errors import DTypeError, GraphError, InplaceError, OutOfRangeError, ShapeError
@@ -157,8 +158,8 @@ def test_modes_dtypes_and_what_is_not_there():
         net.cuda()
     with pytest.raises(GraphError, match=r"static\.jit"):
         net.compile()
-    with pytest.raises(GraphError, match="register_hook"):
-        net.register_full_backward_hook(print)
+    with pytest.raises(GraphError, match="register_full_backward_hook"):
+        net.register_backward_hook(print)
     for package in (nn, F, torch.optim):
         with pytest.raises(AttributeError, match="NotThere"):
             _ = package.NotThere
@@ -176,6 +177,67 @@ def test_hooks_see_and_replace():
     np.testing.assert_array_equal(seen[0].numpy(), 2 * x.numpy())
     before.remove(), after.remove(), after.remove()
     np.testing.assert_allclose(layer(x).detach().numpy(), layer.forward(x).detach().numpy())
+
+
+class _Pair(nn.Module):
+    def forward(self, a, count, b):
+        return a * count, b.exp()
+
+
+def as_lists(gradients):
+    return [None if gradient is None else gradient.tolist() for gradient in gradients]
+
+
+def test_backward_hooks_get_what_pytorchs_get():
+    pair, seen, order = _Pair(), [], []
+    note = pair.register_full_backward_hook(lambda _, inputs, outputs: seen.append(as_lists((*inputs, *outputs))))
+    pair.register_full_backward_hook(lambda *_: order.append(len(seen)), prepend=True)
+    a, b = torch.tensor([1.0, 2.0], requires_grad=True), torch.tensor([0.0, 0.0])
+    left, right = pair(a, 3, b)
+    assert (left.requires_grad, right.requires_grad) == (True, False)
+    (left.sum() + right.sum()).backward()
+    pair(a, 3, b.requires_grad_())[0].sum().backward()  # the second result reaches no loss
+    assert seen == [[[3, 3], None, [0, 0], [1, 1], None]] * 2
+    assert order == [0, 1]
+    note.remove()
+    pair.register_full_backward_hook(lambda _, inputs, __: (inputs[0] * 10, None, inputs[2] + 1))
+    pair.register_full_backward_pre_hook(lambda _, outputs: (outputs[0] * 2, outputs[1]))
+    a.grad = b.grad = None
+    left, right = pair(a, 3, b)
+    (left.sum() + right.sum()).backward()
+    assert (a.grad.tolist(), b.grad.tolist()) == ([60, 60], [2, 2])
+    pair.register_full_backward_hook(lambda _, inputs, __: inputs[:1])
+    with pytest.raises(GraphError, match="gave 1 gradients for 3"):
+        pair(a, 3, b)[0].sum().backward()
+
+
+def test_a_backward_hook_without_inputs_that_are_trained_gets_the_gradient_of_the_result():
+    layer, seen = nn.Linear(4, 2), []
+    layer.register_full_backward_hook(lambda _, inputs, outputs: seen.append(as_lists((*inputs, *outputs))))
+    with torch.no_grad():
+        layer(tensor(3, 4).float())
+    layer(tensor(3, 4).float()).sum().backward()
+    assert seen == [[None, [[1, 1]] * 3]]
+
+
+def test_backward_hooks_run_in_the_trace_of_a_training_step():
+    def run(is_compiled):
+        torch.manual_seed(0)
+        model = nn.Sequential(nn.Linear(4, 3), nn.Tanh(), nn.Linear(3, 1))
+        model[1].register_full_backward_hook(lambda _, inputs, __: (inputs[0].clamp(-0.1, 0.1),))
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+
+        def step(x):
+            optimizer.zero_grad()
+            loss = (model(x) ** 2).sum()
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        step = static.trace_step(step, model, optimizer) if is_compiled else step
+        return [float(step(torch.ones(3, 4) * number)) for number in range(1, 4)]
+
+    np.testing.assert_allclose(run(True), run(False), rtol=1e-5)
 
 
 def test_containers_are_lists_and_dicts():
