@@ -6,6 +6,7 @@ the threads of a step wait for the slowest of them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import ceil, fsum, log, log1p
 from statistics import median
 from typing import Any
@@ -15,7 +16,7 @@ from msgspec.structs import replace
 from compare import text
 from compare.claims.base import SMALLEST_EFFECT
 from compare.claims.evidence import Evidence, first_run, is_disturbed, steady
-from compare.records.cells import Time
+from compare.records.cells import Time, TimeRow
 from compare.records.record import Record, Records, Run, records_of
 
 CANNOT_TELL = "cannot tell"
@@ -38,18 +39,42 @@ def at_threads(records: Records, number: int) -> tuple[Record, ...]:
 
 
 def busy_sentence(records: Records) -> str:
-    """Return the sentence that others had the cores while several threads were timed; "" where no row is disturbed."""
+    """Return the sentence that others had the cores while several threads were timed.
+
+    "" where fewer than half of the processes are disturbed: `disturbance_sentence` tells of those.
+    """
+    timed, disturbed = _timed_processes(records)
+    if not disturbed or 2 * len(disturbed) < len(timed):
+        return ""
+    threads = max(record.threads for record in records)
+    return (
+        f"The machine was busy: other processes had {_share(disturbed):.0%} of the cores while {threads} threads were "
+        f"timed by the wall, and {len(disturbed)} of {text.count_noun(len(timed), 'process')} do not count. Run it "
+        "again when the machine is quiet, or with --threads 1, whose clock leaves other processes out."
+    )
+
+
+def disturbance_sentence(records: Records) -> str:
+    """Return the sentence that some processes, fewer than half, do not count, since others had the cores; else ""."""
+    timed, disturbed = _timed_processes(records)
+    if not disturbed or 2 * len(disturbed) >= len(timed):
+        return ""
+    return (
+        f"Other processes had {_share(disturbed):.0%} of the cores in {len(disturbed)} of "
+        f"{text.count_noun(len(timed), 'process')}, which {'does' if len(disturbed) == 1 else 'do'} not count."
+    )
+
+
+def _timed_processes(records: Records) -> tuple[list[TimeRow], list[TimeRow]]:
+    """Return the rows of processes that were timed, and those among them that others disturbed."""
     timed = [row for record in records_of(records, Time) for row in record.modes.values() if row.status == "ok"]
     timed = [row for row in timed if row.blocks]
-    disturbed = [row for row in timed if is_disturbed(row)]
-    if not disturbed:
-        return ""
-    share, threads = median(row.neighbours or 0.0 for row in timed), max(record.threads for record in records)
-    return (
-        f"The machine was busy: other processes had {share:.0%} of the cores while {threads} threads were timed by the "
-        f"wall, and {len(disturbed)} of {text.count_noun(len(timed), 'process')} do not count. Run it again when the "
-        "machine is quiet, or with --threads 1, whose clock leaves other processes out."
-    )
+    return timed, [row for row in timed if is_disturbed(row)]
+
+
+def _share(rows: Sequence[TimeRow]) -> float:
+    """Return the share of the cores that others had, the median of some processes."""
+    return median(row.neighbours or 0.0 for row in rows)
 
 
 def more_processes(cell: Evidence, records: Records) -> str:

@@ -39,7 +39,14 @@ from compare.claims.evidence import (
     steady,
 )
 from compare.claims.regimes import BreakEven, break_even, course
-from compare.claims.threads import CANNOT_TELL, at_threads, busy_sentence, more_processes, threads_asked
+from compare.claims.threads import (
+    CANNOT_TELL,
+    at_threads,
+    busy_sentence,
+    disturbance_sentence,
+    more_processes,
+    threads_asked,
+)
 from compare.records.cells import Compilations, Glimpse, Memory, Parity, Time, TimeRow
 from compare.records.record import DYNAMIC, WRITTEN, OfModes, Record, Records, kind_of, records_of
 from compare.stats import LEAST, Interval
@@ -167,8 +174,10 @@ class _Judgement:
         self.wrong = _wrong(records, self.disagreeing)
         self.glimpsed = glimpse_modes(records, [*self.rows])
         self.warm, self.first, self.cached, self.memory = self._contests()
-        self.busy = busy_sentence(records)
-        if self.busy and len(self.warm.values) < 2:  # an answer would need more processes that were not disturbed
+        self.busy, self.disturbance = busy_sentence(records), disturbance_sentence(records)
+        if (self.busy or self.disturbance) and len(
+            self.warm.values
+        ) < 2:  # an answer would need more processes that were not disturbed
             self.warm = Contest("cannot tell", base=self.warm.base)
         self.even = _break_even(self.timed, self.warm, self.first) if self.timed else None
         self.of_base = self._ratios_to_base()
@@ -232,7 +241,7 @@ class _Judgement:
             parts.insert(0, f"nothing of the step ran compiled in {text.join_words(idle)}")
         warnings = [f"{mode} disagrees{self.refused[mode].removeprefix('disagree')}" for mode in self.wrong]
         said = [f"{text.begin_sentence(part)}." for part in (*warnings, *parts) if part]
-        return " ".join([self.busy, *said] if self.busy else said)
+        return " ".join(filter(None, [self.busy, *said, self.disturbance]))
 
     def _outcomes(self) -> list[str]:
         """Return a sentence for each contest; "" for one without an outcome."""
