@@ -68,7 +68,7 @@ def tracer(*deciding: Any) -> Any:
 def callee(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function to call in place of a user's: a trace may convert its control flow."""
     here = tracer()
-    return function if here is None else here.callee(function)  # type: ignore[no-any-return]
+    return function if here is None else here.callee(function)
 
 
 def interpreter_of(value: Any) -> Interpreter | None:

@@ -335,7 +335,7 @@ class _Watch(Function):
     """Passes tensors on; on the way back, `see` gets their cotangents and returns what goes on."""
 
     @staticmethod
-    def forward(ctx: Any, see: Callable[..., Any], fills: bool, *values: Any) -> Any:  # type: ignore[override]
+    def forward(ctx: Any, see: Callable[..., Any], fills: bool, *values: Any) -> Any:
         ctx.see = see
         ctx.set_materialize_grads(fills)
         passed = tuple(map(stop_gradient, values))
@@ -412,9 +412,9 @@ def _replaced(before: tuple[Any, ...], after: Any) -> tuple[Any, ...]:
     """Return what a hook has put in the place of some cotangents. Raises NotDifferentiableError for another number."""
     if after is None:
         return before
-    given = after if isinstance(after, tuple) else (after,)
-    if len(given) != len(before):
+    gradients = after if isinstance(after, tuple) else (after,)
+    if len(gradients) != len(before):
         raise NotDifferentiableError(
-            locate(f"a backward hook gave {len(given)} gradients for {len(before)}; return one for each, or None")
+            locate(f"a backward hook gave {len(gradients)} gradients for {len(before)}; return one for each, or None")
         )
-    return given
+    return gradients

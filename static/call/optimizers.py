@@ -17,6 +17,8 @@ from graphs.errors import ControlFlowError, GraphError, locate
 from graphs.op import is_ours
 from static.convert.stage.places import Contents, journal, note_new
 from static.trace.symbol import Symbol
+from static.trace.tracing import current, of_kind
+from static.trace.views import known_value
 
 if TYPE_CHECKING:
     from static.call.training import TrainingTrace
@@ -178,7 +180,8 @@ def kept_state(optimizer: Any, names: Names, numbers: Numbers = (), trace: Train
 
     Raises ControlFlowError for a value that a graph cannot keep.
     """
-    state = {names.get(id(key), key): values for key, values in optimizer.state.items() if values or values == 0}
+    kept = [(key, dict(each) if isinstance(each, dict) else each) for key, each in optimizer.state.items()]
+    state = {names.get(id(key), key): each for key, each in kept if not isinstance(each, dict) or each}
     groups = zip(optimizer.param_groups, numbers, strict=False)
     options = [{name: group[name] for name in sorted(some) if name in group} for group, some in groups]
     leaves, structure = tree.flatten_as_inserted({_STATE: state, _GROUPS: options})
@@ -244,9 +247,8 @@ class WrittenOptimizer:
         ]
         containers = kept.filled(values)
         symbols = self._trace.symbols
-        self._optimizer.state = _StateBySymbol(
-            (symbols.get(name, name), _noted(state)) for name, state in containers[_STATE].items()
-        )
+        entries = [(symbols.get(name, name), _noted(state)) for name, state in containers[_STATE].items()]
+        self._optimizer.state = _StateBySymbol(self._trace, entries)
         for group, options in zip(self._optimizer.param_groups, containers[_GROUPS], strict=False):
             journal(Contents(group))
             group.update(options)
@@ -266,8 +268,8 @@ class WrittenOptimizer:
                     f"{kind}.state, or run it in mode dynamic"
                 )
             )
-        for names, group, before in zip(self._numbers, optimizer.param_groups, self._groups, strict=True):
-            names |= {name for name in group if name not in ("params", *names) and group[name] is not before.get(name)}
+        for numbers, group, before in zip(self._numbers, optimizer.param_groups, self._groups, strict=True):
+            numbers |= {name for name in group if name != "params" and group[name] is not before.get(name)}
         names = {id(symbol): name for name, symbol in self._trace.symbols.items()}
         return kept_state(optimizer, names, self._numbers, self._trace)
 
@@ -292,10 +294,31 @@ def _noted(state: Any) -> Any:
     return note_new(state)
 
 
+class _FirstState(dict[Any, Any]):
+    """The state of a parameter in the trace that makes it.
+
+    An array of constants that is put in is read in each call, as it is behind the first step: so the graph of the first
+    step computes what that of a later one does, and nothing ahead.
+    """
+
+    def __init__(self, trace: TrainingTrace) -> None:
+        super().__init__()
+        self._trace = trace
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        constant = known_value(value) if isinstance(value, Symbol) and value.builder is current() else None
+        if constant is not None and constant.size > 1:
+            read = value.builder.read(capture.Fresh(lambda: constant))
+            value.node = of_kind(Symbol(value.builder, read), is_tensor=True).node
+            self._trace.own(value)
+        super().__setitem__(key, value)
+
+
 class _StateBySymbol(MutableMapping[Any, Any]):
     """The `state` of an optimizer in a trace: a symbol is a key by its identity, as a tensor is; default are dicts."""
 
-    def __init__(self, entries: Iterable[tuple[Any, Any]]) -> None:
+    def __init__(self, trace: TrainingTrace, entries: Iterable[tuple[Any, Any]]) -> None:
+        self._trace = trace
         self._entries = {self._key(key): (key, value) for key, value in entries}
 
     @staticmethod
@@ -305,7 +328,7 @@ class _StateBySymbol(MutableMapping[Any, Any]):
     def __getitem__(self, key: Any) -> Any:
         own = self._key(key)
         if own not in self._entries:
-            self._entries[own] = key, note_new({})
+            self._entries[own] = key, note_new(_FirstState(self._trace))
         return self._entries[own][1]
 
     def __setitem__(self, key: Any, value: Any) -> None:

@@ -53,7 +53,9 @@ class TrainingTrace(StepTrace):
         self._before = {name: symbol.node for name, symbol in self.symbols.items()}
         self._wanted = [name for name, tensor in tensors.items() if tensor.requires_grad]
         self._gradients = dict[str, Any]()
-        self.sums = [list(each) if is_ruled(of) else each for of, each in zip(optimizers, state["sums"], strict=True)]
+        self.sums: list[Any] = [
+            list(each) if is_ruled(of) else each for of, each in zip(optimizers, state["sums"], strict=True)
+        ]
         self._numbers = list(numbers) or [[set[str]() for _ in each.param_groups] for each in optimizers]
         self._written: list[tuple[int, WrittenOptimizer]] = []
         self.updates = dict.fromkeys(tensors, 0)
