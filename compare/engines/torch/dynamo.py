@@ -274,6 +274,11 @@ def _chromium_events(text: str, process: int) -> Iterator[Mapping[str, Any]]:
                 yield event
 
 
+CARRIED = "a value from before the break"
+"""What Dynamo calls `___stack0`: a result, as of `item()`, with which the code behind a graph break goes on."""
+_STACK = re.compile(r"___stack\d+")
+
+
 def _reason(metrics: Any) -> str:
     """Return the guard that failed, in Dynamo's words without its numbers and lines; "" for a first compilation."""
     said = _GUARD.sub("", (metrics.recompile_reason or "").partition("\n")[0]).partition("  # ")[0]
@@ -282,7 +287,7 @@ def _reason(metrics: Any) -> str:
         ast.parse(said, mode="eval")
     except SyntaxError:
         return said
-    return f"no longer {said}" if said else ""
+    return f"no longer {_STACK.sub(CARRIED, said)}" if said else ""
 
 
 def _place(metrics: Any) -> str:

@@ -216,13 +216,13 @@ RULES = (
     ),
     RemedyRule(
         "free-numbers",
-        re.compile(r"no longer (?!.*param_groups|___stack)(.+) == -?[\d.]"),
+        re.compile(r"no longer (?!.*param_groups|a value from before)(.+) == -?[\d.]"),
         lambda match, look: {} if match[1] in look.numbers
         else {CONFIG: {"specialize_float": False, "allow_unspec_int_on_nn_module": True}},
     ),
     RemedyRule(
         "dynamic-numbers",
-        re.compile(r"no longer (?!.*param_groups|___stack)(.+) == -?[\d.]"),
+        re.compile(r"no longer (?!.*param_groups|a value from before)(.+) == -?[\d.]"),
         lambda match, look: {} if match[1] in look.numbers
         else {CONFIG: {SOURCES: _LOCAL.sub(r"L['\1']", match[1])}},
     ),
