@@ -137,7 +137,8 @@ def test_a_results_file_runs_no_code(call, mine):
     assert origin.PREFIX + "mine" not in sys.modules
 
 
-@pytest.mark.parametrize("place", ["streams", pytest.param("mine.py:streams", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("place", ["streams", "mine.py:streams"])
 def test_inputs_may_be_named_or_made_by_a_function(call, mine, place):
     done = call("compare", "mine.py:unmasked", "--inputs", place, "--no-gradient", *QUICK)
     assert "\n\nunmasked: value over 2 inputs" in done.stdout
@@ -211,7 +212,7 @@ def test_a_file_that_cannot_be_imported(call, mine, text, code, told):
 @pytest.mark.parametrize(
     ("function", "options", "code", "told"),
     [
-        ("asks", [], 5, "ControlFlowError"),
+        pytest.param("asks", [], 5, "ControlFlowError", marks=pytest.mark.slow),
         ("unmasked", ["--inputs", "mine.py:streams", "--modes", "dynamic,static-pad"], 4, "bool mask"),
         pytest.param("asks", ["--modes", "static"], 5, "Only dynamic was measured", marks=pytest.mark.slow),
     ],

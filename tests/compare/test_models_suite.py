@@ -274,6 +274,7 @@ def lent(gpu, monkeypatch):
     return ran, stops
 
 
+@pytest.mark.slow
 def test_what_a_lent_gpu_teaches_is_measured_in_time_and_gone_on_with(lent, tmp_path):
     (ran, stops), folder = lent, tmp_path / "gpu"
 

@@ -239,6 +239,7 @@ def test_the_same_array_is_one_array_in_the_worker(tmp_path):
     assert getattr(exchange, str(tmp_path)).case(SIZE).argnum == 0
 
 
+@pytest.mark.slow
 def test_where_the_conversion_is_refused_its_reason_is_told_and_not_that_of_a_plain_trace():
     def refuses(x):
         part = x[:1] if g.sum(x) > 0 else x

@@ -57,7 +57,8 @@ def test_a_module_inside_another_is_not_one_more():
     assert outermost([model.head, model, model.body, model]) == [model]
 
 
-@pytest.mark.parametrize("given", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("given", [False, True])
 def test_both_engines_agree_on_a_module(given):
     model = Net(nn.LayerNorm(5))
     f, calls = (loss, [(model, *call) for call in CALLS]) if given else (over(model), CALLS)

@@ -46,6 +46,7 @@ def test_a_refusal_is_a_result_with_its_reason():
     assert {v.finding.verdict for v in judge(found.records)} == {"not measured yet"}
 
 
+@pytest.mark.slow
 def test_text_in_what_a_function_gives_refuses_the_graph_and_not_the_tape():
     def named(x):
         return g.sum(x * x), {"name": "squares", "parts": [x]}
@@ -74,7 +75,8 @@ def test_python_control_flow_is_converted_for_the_static_modes_and_that_is_said(
     assert "convert=True" not in repr(compare.compare(own.loss, own.inputs, **QUICK))
 
 
-@pytest.mark.parametrize("mode", ["static-bucket", pytest.param("static-pad", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["static-bucket", "static-pad"])
 def test_padding_needs_axes_that_vary(mode):
     found = compare.compare(own.loss, own.inputs, ["dynamic", mode], **QUICK)
     assert "which axes vary" in found.verdict.refused[mode]

@@ -63,6 +63,7 @@ def test_a_rule_that_does_not_hold_ends_with_0(call, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir() if path.suffix not in ("", ".pyc")) == ["gated.py", "s.md"]
 
 
+@pytest.mark.slow
 def test_a_rule_that_holds_ends_with_6_and_the_files_are_written(call, tmp_path):
     done = call("gated.py:loss", *QUICK, "--fail-if", "static > 0.0001", "--fail-if", "static < 0.0001",
                 "--junit", "junit.xml", "--summary", "s.md")  # fmt: skip

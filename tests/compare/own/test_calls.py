@@ -130,7 +130,7 @@ W = np.linspace(0, 1, 9).reshape(3, 3)
 @pytest.mark.parametrize(
     ("function", "calls"),
     [
-        (of_a_dataclass, [(W, Batch(W, W)), (W, Batch(W, W + 1))]),
+        pytest.param(of_a_dataclass, [(W, Batch(W, W)), (W, Batch(W, W + 1))], marks=pytest.mark.slow),
         (of_one_inside, [(W, Task(Batch(W, W), 2.0)), (W, Task(Batch(W, W), 3.0))]),
         pytest.param(that_branches, [(W, Batch(W)), (W, Batch(W - 1))], marks=pytest.mark.slow),
         pytest.param(of_parameters, [(Batch(W, W),), (Batch(W, W + 1),)], marks=pytest.mark.slow),
