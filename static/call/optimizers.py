@@ -129,11 +129,6 @@ class KeptState:
     def __init__(self, arrays: Sequence[Any], layout: tuple[tree.Structure, tuple[Any, ...]]) -> None:
         self.arrays, self.layout = list(arrays), layout
 
-    @property
-    def containers(self) -> dict[str, Any]:
-        """The containers, with arrays in the place of tensors and numbers."""
-        return self.filled(self.arrays)
-
     def filled(self, values: Iterable[Any]) -> dict[str, Any]:
         """Return the containers with these values in the place of tensors and numbers."""
         structure, kinds = self.layout
@@ -235,7 +230,8 @@ class WrittenOptimizer:
         self._optimizer, self._numbers, self._trace = optimizer, numbers, trace
         self._state = optimizer.state
         self._groups = [dict(group) for group in optimizer.param_groups]
-        self._others = _others(optimizer)
+        self._options = [_leaves(group, ("params",)) for group in optimizer.param_groups]
+        self._attributes = _leaves(vars(optimizer), (_STATE, "param_groups"))
 
     def begin(self, kept: KeptState) -> None:
         """Let the optimizer keep symbols for these values."""
@@ -256,20 +252,23 @@ class WrittenOptimizer:
     def kept(self) -> KeptState:
         """Return what the optimizer keeps at the end of the step, and note the options that the step has changed.
 
-        Raises ControlFlowError where the step has changed another attribute of the optimizer.
+        Raises ControlFlowError where the step has changed another attribute of the optimizer, or a list in a group.
         """
         optimizer = self._optimizer
-        changed = [name for name, leaves in _others(optimizer).items() if leaves != self._others.get(name)]
-        if changed:
+        places = _changed(self._attributes, _leaves(vars(optimizer), (_STATE, "param_groups")))
+        pairs = zip(self._numbers, optimizer.param_groups, self._groups, self._options, strict=True)
+        for i, (numbers, group, before, options) in enumerate(pairs):
+            names = _changed(options, _leaves(group, ("params",)))
+            numbers |= {name for name in names if group.get(name) is not before.get(name)}
+            places += [f"param_groups[{i}][{name!r}]" for name in names if group.get(name) is before.get(name)]
+        if places:
             kind = type(optimizer).__name__
             raise ControlFlowError(
                 locate(
-                    f"the step changes {kind}.{changed[0]}, and its Python code runs once; keep what changes in "
+                    f"the step changes {kind}.{places[0]}, and its Python code runs once; keep what changes in "
                     f"{kind}.state, or run it in mode dynamic"
                 )
             )
-        for numbers, group, before in zip(self._numbers, optimizer.param_groups, self._groups, strict=True):
-            numbers |= {name for name in group if name != "params" and group[name] is not before.get(name)}
         names = {id(symbol): name for name, symbol in self._trace.symbols.items()}
         return kept_state(optimizer, names, self._numbers, self._trace)
 
@@ -281,10 +280,14 @@ class WrittenOptimizer:
             group.update(before)
 
 
-def _others(optimizer: Any) -> dict[str, Any]:
-    """Return the identity of each leaf in the attributes of an optimizer, by attribute, except of state and groups."""
-    attributes = {name: value for name, value in vars(optimizer).items() if name not in (_STATE, "param_groups")}
-    return {name: [*map(id, tree.leaves(value))] for name, value in attributes.items()}
+def _leaves(values: Mapping[str, Any], without: Sequence[str]) -> dict[str, list[Any]]:
+    """Return the leaves of each value by its name, without some."""
+    return {name: tree.leaves(value) for name, value in values.items() if name not in without}
+
+
+def _changed(before: Mapping[str, list[Any]], now: Mapping[str, list[Any]]) -> list[str]:
+    """Return the names whose leaves are others now."""
+    return [name for name in now if name not in before or [*map(id, now[name])] != [*map(id, before[name])]]
 
 
 def _noted(state: Any) -> Any:

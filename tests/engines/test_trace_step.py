@@ -413,6 +413,7 @@ class Faulty(torch.optim.Optimizer):  # type: ignore[misc]
 
     def __init__(self, params: Any, fault: str) -> None:
         super().__init__(params, {"lr": 0.1})
+        self.param_groups[0]["history"] = [0]
         self.fault, self.count = fault, 0
 
     def step(self) -> None:
@@ -427,6 +428,8 @@ class Faulty(torch.optim.Optimizer):  # type: ignore[misc]
                 self.state[p]["anchor"] = p.data
         if self.fault == "attribute":
             self.count += 1
+        elif self.fault == "list":
+            self.param_groups[0]["history"].append(1)
 
 
 class Derived(torch.optim.SGD):  # type: ignore[misc]
@@ -454,6 +457,7 @@ def test_what_a_graph_cannot_do_is_refused() -> None:
         "parameter": "keep a clone()",
         "view": "keep a clone()",
         "attribute": "the step changes Faulty.count",
+        "list": "the step changes Faulty.param_groups[0]['history']",
     }
     for fault, rule in rules.items():
         own = Faulty(model.parameters(), fault)
