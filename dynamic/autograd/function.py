@@ -395,7 +395,7 @@ class WatchedCall:
 
     def _enter(self, cotangents: tuple[Any, ...]) -> tuple[Any, ...]:
         for hook in self._before:
-            cotangents = _replaced(cotangents, hook(self._module, cotangents))
+            cotangents = _hook_result(cotangents, hook(self._module, cotangents))
         self._cotangents = cotangents
         if not self._has_gradient:
             for hook in self._after:
@@ -404,11 +404,11 @@ class WatchedCall:
 
     def _leave(self, cotangents: tuple[Any, ...]) -> tuple[Any, ...]:
         for hook in self._after:
-            cotangents = _replaced(cotangents, hook(self._module, cotangents, self._cotangents))
+            cotangents = _hook_result(cotangents, hook(self._module, cotangents, self._cotangents))
         return cotangents
 
 
-def _replaced(before: tuple[Any, ...], after: Any) -> tuple[Any, ...]:
+def _hook_result(before: tuple[Any, ...], after: Any) -> tuple[Any, ...]:
     """Return what a hook has put in the place of some cotangents. Raises NotDifferentiableError for another number."""
     if after is None:
         return before

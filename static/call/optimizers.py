@@ -152,14 +152,14 @@ class KeptState:
                 yield path[1], path[2], array
 
 
-class _Fixed:
+class _Constant:
     """A leaf that is no tensor and no number: the graph is specialised to it."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Fixed) and type(self.value) is type(other.value) and self.value == other.value
+        return isinstance(other, _Constant) and type(self.value) is type(other.value) and self.value == other.value
 
     def __hash__(self) -> int:
         return hash(self.value)
@@ -197,7 +197,7 @@ def _kind(optimizer: Any, leaf: Any, trace: TrainingTrace | None) -> Any:
         rule = f"keeps a {type(leaf).__name__}, which no graph can; keep tensors and numbers"
     if rule:
         raise ControlFlowError(locate(f"{type(optimizer).__name__} {rule}, or run it in mode dynamic"))
-    return _Fixed(leaf)
+    return _Constant(leaf)
 
 
 def _array(leaf: Any) -> Any:
@@ -243,7 +243,7 @@ class WrittenOptimizer:
         ]
         containers = kept.filled(values)
         symbols = self._trace.symbols
-        entries = [(symbols.get(name, name), _noted(state)) for name, state in containers[_STATE].items()]
+        entries = [(symbols.get(name, name), _note_containers(state)) for name, state in containers[_STATE].items()]
         self._optimizer.state = _StateBySymbol(self._trace, entries)
         for group, options in zip(self._optimizer.param_groups, containers[_GROUPS], strict=False):
             journal(Contents(group))
@@ -255,12 +255,12 @@ class WrittenOptimizer:
         Raises ControlFlowError where the step has changed another attribute of the optimizer, or a list in a group.
         """
         optimizer = self._optimizer
-        places = _changed(self._attributes, _leaves(vars(optimizer), (_STATE, "param_groups")))
+        places = _differences(self._attributes, _leaves(vars(optimizer), (_STATE, "param_groups")))
         pairs = zip(self._numbers, optimizer.param_groups, self._groups, self._options, strict=True)
         for i, (numbers, group, before, options) in enumerate(pairs):
-            names = _changed(options, _leaves(group, ("params",)))
-            numbers |= {name for name in names if group.get(name) is not before.get(name)}
-            places += [f"param_groups[{i}][{name!r}]" for name in names if group.get(name) is before.get(name)]
+            differing = _differences(options, _leaves(group, ("params",)))
+            numbers |= {name for name in differing if group.get(name) is not before.get(name)}
+            places += [f"param_groups[{i}][{name!r}]" for name in differing if group.get(name) is before.get(name)]
         if places:
             kind = type(optimizer).__name__
             raise ControlFlowError(
@@ -285,15 +285,15 @@ def _leaves(values: Mapping[str, Any], without: Sequence[str]) -> dict[str, list
     return {name: tree.leaves(value) for name, value in values.items() if name not in without}
 
 
-def _changed(before: Mapping[str, list[Any]], now: Mapping[str, list[Any]]) -> list[str]:
+def _differences(before: Mapping[str, list[Any]], now: Mapping[str, list[Any]]) -> list[str]:
     """Return the names whose leaves are others now."""
     return [name for name in now if name not in before or [*map(id, now[name])] != [*map(id, before[name])]]
 
 
-def _noted(state: Any) -> Any:
+def _note_containers(state: Any) -> Any:
     """Return a container of a trace, which nobody outside has: converted code may change it."""
     for inner in state.values() if isinstance(state, dict) else state if isinstance(state, list) else ():
-        _noted(inner)
+        _note_containers(inner)
     return note_new(state)
 
 
