@@ -25,6 +25,7 @@ import numpy as np
 
 from graphs import tree
 from graphs.errors import DTypeError
+from graphs.ops.creation import asarray
 from graphs.ops.effects import print as print_op
 from graphs.ops.elementwise import abs as absolute
 from graphs.ops.elementwise import ceil, cos, divide, exp, floor, log, sin, sqrt, tanh, trunc
@@ -59,6 +60,7 @@ from static.convert.stage.streams import (
 from static.convert.stage.trees import MergedValue, StructureError, cast_leaf, leaves
 from static.convert.stage.unknown import is_number, is_symbol, mark_chosen, refuse, truth, weak
 from static.trace.symbol import Symbol
+from static.trace.tracing import of_kind
 
 
 def _refuse_frame(name: str) -> Callable[..., Any]:
@@ -251,6 +253,26 @@ def _of_number(plain: Callable[..., Any], op: Callable[..., Any]) -> Callable[..
     return of_number
 
 
+def _array_of(plain: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `np.array` or `np.asarray`, which takes lists of numbers that only the run knows too.
+
+    A tensor in a list is left to NumPy: its gradient would be lost.
+    """
+
+    def array_of(values: Any, dtype: Any = None, **options: Any) -> Any:
+        symbols = [leaf for leaf in leaves(values) if is_symbol(leaf)] if isinstance(values, (list, tuple)) else []
+        if not symbols or not all(symbol.weak for symbol in symbols):
+            return plain(values, dtype, **options)
+        result = _stack_lists(values)
+        return of_kind(result if dtype is None else astype(result, np.dtype(dtype)), is_tensor=False)
+
+    return array_of
+
+
+def _stack_lists(values: Any) -> Any:
+    return stack([_stack_lists(row) for row in values]) if isinstance(values, (list, tuple)) else asarray(values)
+
+
 def _log(number: Any, *base: Any) -> Any:
     return divide(log(number), *map(log, base)) if base else log(number)
 
@@ -405,6 +427,7 @@ REPLACED: dict[Any, Callable[..., Any]] = {
             (math.fabs, absolute),
         )
     },
+    **{f: _array_of(f) for f in (np.array, np.asarray)},
     divmod: _divmod,
     functools.reduce: _reduce,
     str: text_of(str),

@@ -55,6 +55,8 @@ max(g.sum(x), 0.5) * min(1.0, x[0], x[1])
 n = 0 | for value in x: n += value > 0 | g.sum(x) * math.sqrt(1 - 0.9**n) / (1 + math.log(n + 2, 2))
 n = 2 | if g.sum(x) > 0: n = 3 | g.sum(x) * (math.cos(n) + math.exp(-n) + math.pow(n, 0.5) + math.tanh(n / 4))
 n = int(x[0] * 3) | g.sum(x) * (math.floor(n / 2) % 5 + math.ceil(n / 4) // 2 + math.fabs(n))
+n = 0 | for value in x: n += int(value > 0) | g.sum(x) * g.sum(np.array([n, 3]) / 4 * np.asarray((float(n), 2.0)))
+n = 1 | if x[0] > 0: n = 2 | g.sum(x) * g.sum(np.array([[n, 1], [2, 0.5]], dtype=np.float32))
 """,
     refused="""
 n, s = 1, g.sum(x * x) + 3 | while s > 1: n, s = n * 1_000_003, s * 0.6 | g.sum(x) * (n % 7)
