@@ -272,6 +272,12 @@ class Adam(torch.optim.Optimizer):  # type: ignore[misc]
     def __init__(self, params: Any, lr: float = 0.05) -> None:
         super().__init__(params, {"lr": lr, "betas": (0.9, 0.99)})
 
+    def __setstate__(self, state: Any) -> None:
+        """Set an option that older states lack, as many optimizers do."""
+        super().__setstate__(state)
+        for group in self.param_groups:
+            group.setdefault("betas", (0.9, 0.99))
+
     @torch.no_grad()
     def step(self, closure: Any = None) -> Any:
         """Change each parameter in place, through its data."""
@@ -384,6 +390,27 @@ def test_an_optimizer_of_the_users_own_steps_in_the_graph(kind: Any, options: An
     for same, array in zip(same_arrays, arrays, strict=True):
         assert same.dtype == array.dtype
         np.testing.assert_allclose(same, array, rtol=1e-4, atol=1e-6)
+
+
+def test_a_converted_step_reads_own_optimizers_from_a_list() -> None:
+    def run(is_compiled: bool) -> list[float]:
+        models = [network(), network()]
+        optimizers = [AdamByMath(model.parameters(), lr=rate) for model, rate in zip(models, (0.05, 0.2), strict=True)]
+
+        def step(x: Any, y: Any) -> Any:
+            total = 0
+            for model, optimizer in zip(models, optimizers, strict=True):
+                optimizer.zero_grad()
+                loss = F.cross_entropy(model(x), y)
+                loss.backward()
+                optimizer.step()
+                total = total + loss.detach()
+            return total
+
+        run = static.trace_step(step, *models, *optimizers, convert=True) if is_compiled else step
+        return [float(run(*batch)) for batch in batches(4)]
+
+    np.testing.assert_allclose(run(True), run(False), rtol=1e-5)
 
 
 def test_an_own_optimizer_may_hold_one_of_ours_and_take_a_closure() -> None:

@@ -181,7 +181,7 @@ _READING |= _OF_TENSORS - _names("add sort put resize fill set clear update pop 
 _NOT_BY_READING = _names(
     "__init__ __new__ __post_init__ __init_subclass__ __class_getitem__ __set_name__ __setattr__ __delattr__ "
     "__setitem__ __delitem__ __set__ __delete__ __enter__ __exit__ __del__ __iadd__ __isub__ __imul__ "
-    "__itruediv__"
+    "__itruediv__ __setstate__"
 )
 _STORING = _names("STORE_ATTR DELETE_ATTR STORE_SUBSCR DELETE_SUBSCR STORE_SLICE STORE_GLOBAL DELETE_GLOBAL STORE_NAME")
 _quiet: WeakKeyDictionary[type, bool] = WeakKeyDictionary()
