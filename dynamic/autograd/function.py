@@ -408,6 +408,30 @@ class WatchedCall:
         return cotangents
 
 
+class _GradientsOfLastNode(tuple[Any, ...]):  # noqa: SLOT001  (a tuple has no room for slots)
+    """In the place of the `grad_input` of an older hook, which depends on PyTorch's nodes: a read of it is refused."""
+
+    def _refuse(self, *_: Any) -> Any:
+        raise NotDifferentiableError(
+            locate(
+                "grad_input of register_backward_hook is that of PyTorch's last node; use register_full_backward_hook"
+            )
+        )
+
+    __getitem__ = __iter__ = __len__ = __repr__ = _refuse
+
+
+def older_hook(hook: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the hook for `WatchedCall` of one that PyTorch's `register_backward_hook` takes."""
+
+    def call(module: Any, _: Any, cotangents: tuple[Any, ...]) -> None:
+        inputs = _GradientsOfLastNode()
+        if hook(module, inputs, cotangents) is not None:
+            inputs._refuse()
+
+    return call
+
+
 def _hook_result(before: tuple[Any, ...], after: Any) -> tuple[Any, ...]:
     """Return what a hook has put in the place of some cotangents. Raises NotDifferentiableError for another number."""
     if after is None:

@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from dynamic.autograd.function import WatchedCall
+from dynamic.autograd.function import WatchedCall, older_hook
 from dynamic.nn import parameter
 from dynamic.nn.parameter import is_parameter
 from dynamic.node import Handle
@@ -366,8 +366,8 @@ class Module:
         return self._hook_table().add("before_backward", hook, prepend)
 
     def register_backward_hook(self, hook: Any) -> Any:
-        """Not supported: raises GraphError, as `grad_input` is that of PyTorch's last node."""
-        raise GraphError(locate("register_backward_hook gives gradients of one node; use register_full_backward_hook"))
+        """Call `hook(module, grad_input, grad_output)` in backward; a read of `grad_input` raises GraphError."""
+        return self._hook_table().add("after_backward", older_hook(hook))
 
     def register_state_dict_pre_hook(self, hook: Any) -> Any:
         """Call `hook(module, prefix, keep_vars)` before this module is saved."""

@@ -158,8 +158,6 @@ def test_modes_dtypes_and_what_is_not_there():
         net.cuda()
     with pytest.raises(GraphError, match=r"static\.jit"):
         net.compile()
-    with pytest.raises(GraphError, match="register_full_backward_hook"):
-        net.register_backward_hook(print)
     for package in (nn, F, torch.optim):
         with pytest.raises(AttributeError, match="NotThere"):
             _ = package.NotThere
@@ -209,6 +207,20 @@ def test_backward_hooks_get_what_pytorchs_get():
     pair.register_full_backward_hook(lambda _, inputs, __: inputs[:1])
     with pytest.raises(GraphError, match="gave 1 gradients for 3"):
         pair(a, 3, b)[0].sum().backward()
+
+
+def test_an_older_backward_hook_gets_the_gradients_of_results_alone():
+    layer, seen = nn.Linear(4, 2), []
+    x = tensor(3, 4).float().requires_grad_()
+    note = layer.register_backward_hook(lambda _, __, outputs: seen.append(as_lists(outputs)))
+    layer(x).sum().backward()
+    assert seen == [[[[1, 1]] * 3]]
+    note.remove()
+    for hook in (lambda _, inputs, __: inputs[0] is None, lambda *_: (x,)):
+        note = layer.register_backward_hook(hook)
+        with pytest.raises(GraphError, match="use register_full_backward_hook"):
+            layer(x).sum().backward()
+        note.remove()
 
 
 def test_a_backward_hook_without_inputs_that_are_trained_gets_the_gradient_of_the_result():
