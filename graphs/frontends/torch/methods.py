@@ -318,17 +318,15 @@ class TorchMethods(Methods, Conversions):
 
     def add_(self, other: Any, *tensor: Any, alpha: float = 1) -> Self:
         """Add `alpha * other` in place; also in PyTorch's older order, a number and the tensor that it multiplies."""
-        if tensor:
-            return self._assign(functions.add(self, other, *tensor))
-        is_plain = type(alpha) is int and alpha == 1
-        return self._assign(self + other if is_plain else functions.add(self, other, alpha=alpha))
+        if tensor or type(alpha) is not int or alpha != 1:
+            return self._assign(functions.add(self, other, *tensor, alpha=alpha))
+        return self._assign(self + other)
 
     def sub_(self, other: Any, *tensor: Any, alpha: float = 1) -> Self:
         """Subtract `alpha * other` in place; also in PyTorch's older order, a number and the tensor it multiplies."""
-        if tensor:
-            return self._assign(functions.sub(self, other, *tensor))
-        is_plain = type(alpha) is int and alpha == 1
-        return self._assign(self - other if is_plain else functions.sub(self, other, alpha=alpha))
+        if tensor or type(alpha) is not int or alpha != 1:
+            return self._assign(functions.sub(self, other, *tensor, alpha=alpha))
+        return self._assign(self - other)
 
     def mul_(self, other: Any) -> Self:
         """Multiply in place."""
