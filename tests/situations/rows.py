@@ -94,9 +94,10 @@ inputs = [(np.array([1.0, 2.0]),), (np.array([-1.0, 2.0]),)]
 
 def _of_state(name: str, text: str, function: str) -> Row:
     """A row of state that a call leaves: it is right that all modes are timed and agree."""
-    options = states.BOTH if name in states.BESIDE else ()
-    name = name.replace(" ", "_")
-    return special(f"torch-{name}", "torch", text, f"f.py:{function}", Right(timed=2), options=options)
+    is_own = name == "an optimizer of the user's own"
+    options = states.BOTH if name in states.BESIDE else states.GRAPHS if is_own else ()
+    right = Right(timed=4 if is_own else 2)
+    return special(f"torch-{name.replace(' ', '_')}", "torch", text, f"f.py:{function}", right, options=options)
 
 
 # PyTorch 2.13 divides by the counter of the next call in backward, once a graph is captured: its gradients are wrong.

@@ -142,7 +142,9 @@ GENERATOR = (
 )
 BOTH = ("--engines", "torch,graphduel", "--modes", "eager,dynamic")
 """Where both engines are asked: in these rows no graph can be made, and nothing else is lost."""
-BESIDE = ("a codebook whose parameters are replaced", "an optimizer of the user's own", "arrays of NumPy as inputs")
+BESIDE = ("a codebook whose parameters are replaced", "arrays of NumPy as inputs")
+GRAPHS = ("--engines", "torch,graphduel", "--modes", "eager,dynamic,static-exact,static-converted")
+"""Where our engine makes a graph of all that PyTorch runs: of an optimizer of the user's own."""
 
 
 def files() -> Iterator[tuple[str, str, str]]:
