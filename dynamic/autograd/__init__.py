@@ -18,6 +18,7 @@ from dynamic.paths import file_of, submodule
 from dynamic.tensor import Tensor, as_array, wrap
 from graphs.errors import GraphError, locate
 from graphs.ops.creation import zeros_like
+from graphs.ops.movement import stop_gradient
 from graphs.surface import Surface
 
 __all__ = [
@@ -65,6 +66,8 @@ def grad(
     if hasattr(roots[0], "gradients"):  # a symbol, where a trace differentiates inside
         may_be_none = bool(allow_unused) or materialize_grads
         gradients: tuple[Any, ...] = roots[0].gradients(roots, sources, grad_outputs, may_be_none=may_be_none)
+        if not create_graph:
+            gradients = tuple([None if g is None else stop_gradient(g) for g in gradients])
         if materialize_grads:
             gradients = tuple([zeros_like(x) if g is None else g for g, x in zip(gradients, sources, strict=True)])
         return gradients

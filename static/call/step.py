@@ -29,9 +29,9 @@ from static.trace.tracing import current
 class TrainingStep:
     """A training step whose calls run one graph: forward, backward and the updates.
 
-    A call returns the step's result, as arrays. It leaves parameters, buffers and the sums of optimizers as the step
-    leaves them; gradients are not part of the state and stay as they were. `jitted` is the compiled function, with its
-    `stats`.
+    A call returns the step's result, as arrays. It leaves parameters, buffers, what optimizers keep and the arguments
+    as the step leaves them; gradients are not part of the state and stay as they were. `jitted` is the compiled function,
+    with its `stats`.
     """
 
     def __init__(self, step: Callable[..., Any], tensors: Mapping[str, Any], optimizers: Optimizers,
@@ -51,6 +51,9 @@ class TrainingStep:
         updates = dict(zip(map(id, self._tensors.values()), hits.tolist(), strict=True))
         for name, tensor in self._tensors.items():
             np.copyto(tensor.detach().numpy(), state["tensors"][name])
+        leaves = tree.leaves(args)
+        for number, array in state["arguments"].items():
+            np.copyto(leaves[number].detach().numpy() if hasattr(leaves[number], "detach") else leaves[number], array)
         for optimizer, kept in zip(self._optimizers, state["sums"], strict=True):
             if is_written(optimizer):
                 keep_state(optimizer, kept, self._tensors)

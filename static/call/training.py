@@ -98,13 +98,14 @@ class TrainingTrace(StepTrace):
     def after(self, places: Mapping[str, tuple[Any, Any]]) -> State:
         """Return the state at the end: the value in the place of each tensor, and what optimizers keep.
 
-        Call it inside `running`.
+        `arguments` are those that the step has changed in place. Call it inside `running`.
         """
         now = {name: at(*place) for name, place in places.items()}
         self.check_views()
         for i, written in self._written:
             self.sums[i] = written.kept()
-        return {"tensors": {name: now.get(name, symbol) for name, symbol in self.symbols.items()}, "sums": self.sums}
+        tensors = {name: now.get(name, symbol) for name, symbol in self.symbols.items()}
+        return {"tensors": tensors, "sums": self.sums, "arguments": self.changed_args()}
 
     def symbol_of(self, tensor: Any) -> Symbol | None:
         """Return the symbol of a tensor of the step, None for another tensor.
@@ -172,13 +173,14 @@ class TrainingTrace(StepTrace):
     def backward(self, symbol: Symbol) -> Callable[..., None]:
         """Return `loss.backward`, which adds the gradient of the loss in each parameter to the parameter's gradient."""
 
-        def backward(gradient: Any = None, **_: Any) -> None:
+        def backward(gradient: Any = None, create_graph: bool = False, **_: Any) -> None:
             variables = [self.symbols[name] for name in self._wanted]
             reaching = pull_cotangents([symbol], [gradient], variables, self._start)
             for name, cotangent in zip(self._wanted, reaching, strict=True):
                 if cotangent is not None:
                     before = self._gradients.get(name)
-                    self._gradients[name] = cotangent if before is None else ops.add(before, cotangent)
+                    new = cotangent if create_graph else ops.stop_gradient(cotangent)
+                    self._gradients[name] = new if before is None else ops.add(before, new)
             self._run_again()
 
         return backward

@@ -43,6 +43,7 @@ class StepTrace:
         self._names = {id(symbol): name for name, symbol in self.symbols.items()}
         self._owned = {id(symbol): symbol for symbol in (*self.symbols.values(), *tree.leaves(self.args))}
         self._parts: dict[int, tuple[Symbol, Symbol, Any]] = {}
+        self._start_of_args = [getattr(leaf, "node", None) for leaf in tree.leaves(self.args)]
         self._changes: list[tuple[Symbol, Node, Node, int]] = []
 
     @staticmethod
@@ -57,6 +58,15 @@ class StepTrace:
     def holds(self, symbol: Symbol) -> bool:
         """Whether a symbol stands for a tensor of the user, and so changes as the tensor does."""
         return id(symbol) in self._owned
+
+    def follows(self, symbol: Symbol) -> bool:
+        """Whether a change of a symbol changes a tensor of the user: it stands for one, or for a part of one."""
+        return self.holds(symbol) or id(symbol) in self._parts
+
+    def changed_args(self) -> dict[int, Symbol]:
+        """Return the present values of arguments that the function has changed in place, by the number of the leaf."""
+        leaves = enumerate(zip(tree.leaves(self.args), self._start_of_args, strict=True))
+        return {i: leaf for i, (leaf, start) in leaves if isinstance(leaf, Symbol) and leaf.node is not start}
 
     def symbol_of(self, tensor: Any) -> Symbol | None:
         """Return the symbol of a tensor that an op meets directly, as in a list of the user; here always None."""

@@ -392,6 +392,71 @@ def test_an_optimizer_of_the_users_own_steps_in_the_graph(kind: Any, options: An
         np.testing.assert_allclose(same, array, rtol=1e-4, atol=1e-6)
 
 
+def by_grad(model: Any, x: Any, y: Any, again: bool) -> Any:
+    """The loss at parameters after a step by `autograd.grad`, as MAML has it."""
+    params = dict(model.named_parameters())
+    loss = F.cross_entropy(torch.func.functional_call(model, params, (x,)), y)
+    gradients = torch.autograd.grad(loss, list(params.values()), create_graph=again)
+    moved = {name: p - 0.4 * g for (name, p), g in zip(params.items(), gradients, strict=True)}
+    return F.cross_entropy(torch.func.functional_call(model, moved, (x + 1,)), y)
+
+
+def by_backward(model: Any, x: Any, y: Any, again: bool) -> Any:
+    """A loss with the norm of the gradients that `backward` has left."""
+    loss = F.cross_entropy(model(x), y)
+    loss.backward(create_graph=again)
+    return loss.detach() + sum((p.grad**2).sum() * (p**2).sum() for p in model.parameters())
+
+
+@pytest.mark.parametrize("again", [False, True])
+@pytest.mark.parametrize("loss_of", [by_grad, by_backward])
+def test_a_gradient_has_a_history_with_create_graph_alone(loss_of: Any, again: bool) -> None:
+    def run(is_compiled: bool) -> list[np.ndarray]:
+        model = network()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+
+        def step(x: Any, y: Any) -> Any:
+            optimizer.zero_grad()
+            loss = loss_of(model, x, y, again)
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        run = static.trace_step(step, model, optimizer) if is_compiled else step
+        return [np.asarray(float(run(*batch))) for batch in batches(3)] + left(model)
+
+    for same, array in zip(run(True), run(False), strict=True):
+        np.testing.assert_allclose(same, array, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("options", [{}, {"convert": True}])
+def test_what_a_step_changes_in_its_arguments_is_changed_for_the_caller(options: Any) -> None:
+    def run(is_compiled: bool) -> list[Any]:
+        model = network()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+        def shift(part: Any) -> None:
+            part += 1
+
+        def step(x: Any, seen: Any) -> Any:
+            optimizer.zero_grad()
+            loss = (model(x) ** 2).mean()
+            loss.backward()
+            optimizer.step()
+            shift(x.detach()[1:])
+            seen["count"].mul_(2)
+            return loss
+
+        run = static.trace_step(step, model, optimizer, **options) if is_compiled else step
+        x, seen = torch.ones(3, 4), {"count": torch.tensor([1.0, 2.0]), "other": torch.tensor(3.0)}
+        losses = [float(run(x, seen)) for _ in range(3)]
+        return [losses, x.tolist(), *(value.tolist() for value in seen.values())]
+
+    (losses, *same), (plain_losses, *plain) = run(True), run(False)
+    np.testing.assert_allclose(losses, plain_losses, rtol=1e-5)
+    assert same == plain
+
+
 def test_a_converted_step_reads_own_optimizers_from_a_list() -> None:
     def run(is_compiled: bool) -> list[float]:
         models = [network(), network()]

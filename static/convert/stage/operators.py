@@ -74,7 +74,7 @@ def augmented_assignment(name: str, value: Any, other: Any) -> Any:
     if hasattr(type(value), f"__i{method}__"):
         check_write(value)
     step = capture.step_trace()
-    is_of_the_graph = type(value) is Symbol and not (step is not None and step.holds(value))
+    is_of_the_graph = type(value) is Symbol and not (step is not None and step.follows(value))
     result = (plain if is_of_the_graph else in_place)(value, other)
     is_new = is_symbol(value) and not value.weak and result is not value
     return update_in_place(value, result) if is_new else result
