@@ -30,8 +30,8 @@ class TrainingStep:
     """A training step whose calls run one graph: forward, backward and the updates.
 
     A call returns the step's result, as arrays. It leaves parameters, buffers, what optimizers keep and the arguments
-    as the step leaves them; gradients are not part of the state and stay as they were. `jitted` is the compiled function,
-    with its `stats`.
+    as the step leaves them; gradients are not part of the state and stay as they were. `jitted` is the compiled
+    function, with its `stats`.
     """
 
     def __init__(self, step: Callable[..., Any], tensors: Mapping[str, Any], optimizers: Optimizers,
