@@ -8,7 +8,7 @@ keeps afterwards (`KeptState`) is an output of the graph, and an input of the ne
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,12 +16,10 @@ from graphs import capture, promotion, tree
 from graphs.errors import ControlFlowError, GraphError, locate
 from graphs.op import is_ours
 from static.convert.stage.places import Contents, journal, note_new
+from static.trace.step import StepTrace
 from static.trace.symbol import Symbol
 from static.trace.tracing import current, of_kind
 from static.trace.views import known_value
-
-if TYPE_CHECKING:
-    from static.call.training import TrainingTrace
 
 Numbers = Sequence[set[str]]
 """For each group of an optimizer, the names of its options that change from step to step."""
@@ -170,7 +168,7 @@ _ARRAYS = (_TENSOR, _NUMBER)
 tree.register(KeptState, lambda kept: (kept.arrays, kept.layout), lambda layout, arrays: KeptState(arrays, layout))
 
 
-def kept_state(optimizer: Any, names: Names, numbers: Numbers = (), trace: TrainingTrace | None = None) -> KeptState:
+def kept_state(optimizer: Any, names: Names, numbers: Numbers = (), trace: StepTrace | None = None) -> KeptState:
     """Return what an optimizer of the user's own keeps now; in a `trace`, its symbols.
 
     Raises ControlFlowError for a value that a graph cannot keep.
@@ -185,7 +183,7 @@ def kept_state(optimizer: Any, names: Names, numbers: Numbers = (), trace: Train
     return KeptState(arrays, (structure, tuple(kinds)))
 
 
-def _kind(optimizer: Any, leaf: Any, trace: TrainingTrace | None) -> Any:
+def _kind(optimizer: Any, leaf: Any, trace: StepTrace | None) -> Any:
     rule = ""
     if isinstance(leaf, Symbol) and trace is not None and trace.is_shared(leaf):
         rule = "keeps a parameter or a view of one, which changes with it; keep a clone()"
@@ -226,7 +224,7 @@ class WrittenOptimizer:
     `numbers` are the options of its groups that change; `kept` adds those that the step has changed.
     """
 
-    def __init__(self, optimizer: Any, numbers: Numbers, trace: TrainingTrace) -> None:
+    def __init__(self, optimizer: Any, numbers: Numbers, trace: StepTrace) -> None:
         self._optimizer, self._numbers, self._trace = optimizer, numbers, trace
         self._state = optimizer.state
         self._groups = [dict(group) for group in optimizer.param_groups]
@@ -304,7 +302,7 @@ class _FirstState(dict[Any, Any]):
     step computes what that of a later one does, and nothing ahead.
     """
 
-    def __init__(self, trace: TrainingTrace) -> None:
+    def __init__(self, trace: StepTrace) -> None:
         super().__init__()
         self._trace = trace
 
@@ -320,7 +318,7 @@ class _FirstState(dict[Any, Any]):
 class _StateBySymbol(MutableMapping[Any, Any]):
     """The `state` of an optimizer in a trace: a symbol is a key by its identity, as a tensor is; default are dicts."""
 
-    def __init__(self, trace: TrainingTrace, entries: Iterable[tuple[Any, Any]]) -> None:
+    def __init__(self, trace: StepTrace, entries: Iterable[tuple[Any, Any]]) -> None:
         self._trace = trace
         self._entries = {self._key(key): (key, value) for key, value in entries}
 

@@ -137,15 +137,6 @@ class TrainingTrace(StepTrace):
                     )
                 )
 
-    def own(self, symbol: Symbol) -> Symbol:
-        """Return the symbol, which stands for a tensor of the user from now on."""
-        self._owned[id(symbol)] = symbol
-        return symbol
-
-    def is_shared(self, symbol: Any) -> bool:
-        """Whether a symbol is a tensor that the step trains or changes, or a view of one."""
-        return self.name(symbol) is not None or id(symbol) in self._parts
-
     # Gradients --------------------------------------------------------------------------------------------------------
 
     def requires_grad(self, symbol: Symbol) -> bool:

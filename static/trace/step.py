@@ -18,6 +18,7 @@ from graphs.blocks import Block, enter
 from graphs.builder import Builder
 from graphs.errors import ControlFlowError, locate
 from graphs.ir import Node
+from graphs.ops.movement import stop_gradient
 from static.trace.symbol import Symbol
 from static.trace.tracing import current, of_kind
 from static.trace.views import known_value, picks_one
@@ -58,6 +59,15 @@ class StepTrace:
     def holds(self, symbol: Symbol) -> bool:
         """Whether a symbol stands for a tensor of the user, and so changes as the tensor does."""
         return id(symbol) in self._owned
+
+    def own(self, symbol: Symbol) -> Symbol:
+        """Return the symbol, which stands for a tensor of the user from now on."""
+        self._owned[id(symbol)] = symbol
+        return symbol
+
+    def is_shared(self, symbol: Any) -> bool:
+        """Whether a symbol is a tensor that the step trains or changes, or a view of one."""
+        return self.name(symbol) is not None or id(symbol) in self._parts
 
     def follows(self, symbol: Symbol) -> bool:
         """Whether a change of a symbol changes a tensor of the user: it stands for one, or for a part of one."""
@@ -113,9 +123,16 @@ class StepTrace:
     def assign(self, symbol: Symbol, result: Any) -> Any:
         """Let a symbol stand for another value; where it is a part of another symbol, change that symbol too."""
         if id(symbol) in self._parts:
-            _, whole, key = self._parts[id(symbol)]
-            self.assign(whole, result if key is _WHOLE else whole._with_part(result, key))
-            symbol.node = _part_of(whole, key).node
+            _, whole, key = entry = self._parts[id(symbol)]
+            if key is _WHOLE:  # the memory of both changes, and the history is that of this one alone
+                new = _new_value(symbol, result)
+                del self._parts[id(symbol)]
+                self.assign(whole, ops.stop_gradient(new))
+                symbol.node, self._parts[id(symbol)] = new.node, entry
+                self._renew_parts(symbol)
+            else:
+                self.assign(whole, whole._with_part(result, key))
+                symbol.node = _part_of(whole, key).node
         elif self.holds(symbol):
             self._change(symbol, _new_value(symbol, result).node)
         else:
@@ -153,8 +170,27 @@ class StepTrace:
         """Recompute the parts of a symbol from its present value."""
         for part, other, key in list(self._parts.values()):
             if other is whole and part.builder is whole.builder:
+                if key is _WHOLE and self._has_history(part.node):
+                    rule = "what detach() gave was changed and has a history, and the tensor of the same memory changes"
+                    raise ControlFlowError(locate(f"{rule}; take a clone() of it, or detach() again"))
                 part.node = _part_of(whole, key).node
                 self._renew_parts(part)
+
+    def _has_history(self, node: Node) -> bool:
+        """Whether the gradient of a node goes back to a tensor of the step."""
+        ends = {symbol.node for symbol in self.symbols.values()} | {before for _, before, _, _ in self._changes}
+        ahead, met = [node], {node}
+        while ahead:
+            node = ahead.pop()
+            if node.op is stop_gradient:
+                continue
+            if node in ends:
+                return True
+            rules = enumerate(() if node.is_source else node.inputs)
+            new = [source for i, source in rules if node.op.rule(i) is not None or node.subgraphs]
+            ahead += [source for source in new if source not in met]
+            met.update(new)
+        return False
 
     def _plain(self, key: Any) -> Any:
         """Return a key with arrays for the symbols whose values are known."""

@@ -49,7 +49,7 @@ def test_a_clock_that_goes_backwards_is_named_and_no_file_is(monkeypatch, beside
     monkeypatch.setattr(worker, "handler", lambda job: lambda: record)
     failed = worker.perform(job)
     assert isinstance(failed, Failure)
-    assert "Expected `float` > 0" in failed.error
+    assert "Expected `float` >= 1e-18" in failed.error
     assert "a clock of this machine went backwards" in failed.error
     assert "file" not in failed.error
 

@@ -430,6 +430,43 @@ def test_a_gradient_has_a_history_with_create_graph_alone(loss_of: Any, again: b
 
 
 @pytest.mark.parametrize("options", [{}, {"convert": True}])
+def test_what_detach_gave_has_the_history_of_its_changes(options: Any) -> None:
+    def run(is_compiled: bool) -> list[Any]:
+        model = network()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+        def step(x: Any, other: Any) -> Any:
+            optimizer.zero_grad()
+            moved, rest = x.detach(), other.detach()
+            moved += model[0](torch.ones(3, 4))[:, :4]
+            moved *= 2
+            rest[1] += model[0].bias[:4]
+            loss = (moved**2).mean() + (rest**3).mean() + x.sum()
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        run = static.trace_step(step, model, optimizer, **options) if is_compiled else step
+        x, other = torch.ones(3, 4), torch.ones(2, 4)
+        return [[float(run(x, other)) for _ in range(3)], x.tolist(), other.tolist(), *left(model)]
+
+    for same, plain in zip(run(True), run(False), strict=True):
+        np.testing.assert_allclose(same, plain, rtol=1e-4, atol=1e-6)
+
+
+def test_a_change_under_another_name_of_what_has_a_history_is_refused() -> None:
+    model = network()
+
+    def step(x: Any, _: Any) -> Any:
+        moved = x.detach()
+        moved += model[0].bias[:4]
+        x[0] = 5.0
+        return moved.sum()
+
+    assert "detach() again" in refused(step, model)
+
+
+@pytest.mark.parametrize("options", [{}, {"convert": True}])
 def test_what_a_step_changes_in_its_arguments_is_changed_for_the_caller(options: Any) -> None:
     def run(is_compiled: bool) -> list[Any]:
         model = network()
