@@ -201,7 +201,7 @@ _set_op, _set_inputs, _set_attrs, _set_spec, _set_source, _set_verified = (
 )
 
 _inferred: dict[tuple[Any, ...], tuple[list[TensorSpec], TensorSpec]] = {}
-_specs: dict[TensorSpec, TensorSpec] = {}
+_specs: dict[tuple[type, TensorSpec], TensorSpec] = {}
 _MOST = 1 << 12  # of each: a trace of many shapes begins anew, and nothing is kept for ever
 
 
@@ -231,7 +231,7 @@ def intern_spec(spec: TensorSpec) -> TensorSpec:
     """The one shared object for all equal specs."""
     if len(_specs) >= _MOST:
         _specs.clear()
-    return _specs.setdefault(spec, spec)
+    return _specs.setdefault((type(spec), spec), spec)  # a subclass is equal to its base, and not the same
 
 
 class Graph:

@@ -12,7 +12,8 @@ import dynamic
 import graphs as g
 import static
 from graphs import Graph, Node, TensorSpec, VerificationError, isomorphic
-from graphs.ir import CONSTANT, INPUT, format_attr, graph_cost, node_cost
+from graphs.ir import CONSTANT, INPUT, format_attr, graph_cost, intern_spec, node_cost
+from graphs.spec import OfTensor
 from tests.helpers.together import together
 
 F32 = TensorSpec((2, 3))
@@ -249,3 +250,9 @@ def test_a_source_has_no_kernel_to_run():
     with pytest.raises(g.GraphError, match="the input x of a graph has no value of its own"):
         INPUT.kernel(name="x", spec=F32)
     assert CONSTANT.kernel(value=1, dtype=np.dtype("float32")).dtype == np.float32
+
+
+def test_a_spec_of_another_type_is_never_given_for_an_equal_one():
+    for kinds in ((OfTensor, TensorSpec), (TensorSpec, OfTensor)):
+        shape = (7, 11 + len(kinds[0].__name__))
+        assert [type(intern_spec(kind(shape, np.dtype(np.float32)))) for kind in kinds] == list(kinds)
