@@ -31,7 +31,7 @@ def loss(params, x):
     return g.mean(g.tanh(x @ params) ** 2)
 
 def asks(params, x):
-    return g.sum(x) * math.exp(g.sum(params).item())
+    return g.sum(x) * math.gamma(g.sum(params).item())
 
 def wrong(params, x):
     return g.sum(x @ params["w"])
