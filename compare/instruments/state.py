@@ -31,6 +31,11 @@ class SubjectState:
         return None
 
     @property
+    def goes_on(self) -> bool:
+        """Return whether a call begins with the state that the call before it left; here none leaves any."""
+        return False
+
+    @property
     def reader(self) -> StateReader:
         """Return the reader of the state after a call. Raises NotImplementedError where there is no state."""
         raise NotImplementedError
