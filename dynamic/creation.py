@@ -276,11 +276,16 @@ def new_empty(self: Tensor, *size: Any, dtype: Kind = None, **options: Any) -> T
 def resize_(self: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
     """Give a tensor another shape and new memory: its elements stay in their order, and zeros come behind them.
 
-    Raises InplaceError for a tensor with a history or that requires a gradient, and where another sees its memory.
+    Raises InplaceError for a tensor with a history or that requires a gradient, and where another sees its memory; for
+    one of a graph that has elements.
     """
     grown = zeros(*sizes, dtype=self.dtype)
     if grown.shape == self.shape and memory_format is None:
         return self
+    if not issubclass(type(self), Tensor):
+        if self.numel() != 0:
+            raise InplaceError("a value of a graph has no memory that grows; use reshape, or torch.empty")
+        return self._become(grown)
     if self._edge is not None or (self._data.size and (inplace.is_view(self._data) or inplace.is_seen(self._data))):
         what = "has a history, or requires a gradient" if self._edge is not None else "shares its memory"
         raise InplaceError(f"a tensor that {what} does not change its size; use reshape, or torch.empty")

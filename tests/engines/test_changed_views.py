@@ -141,6 +141,16 @@ def test_a_graph_gives_pytorchs_values(f, run):
     assert x.tolist() == X.tolist()
 
 
+def test_an_empty_tensor_that_a_graph_makes_takes_another_size():
+    def f(x):
+        return x.new().resize_((x.size(0), 1)).fill_(3).expand_as(x) * x
+
+    for convert in (False, True):
+        assert static.jit(f, convert=convert)(torch.tensor(X)).tolist() == f(torch.tensor(X)).tolist()
+        with pytest.raises(GraphError, match="a value of a graph has no memory that grows"):
+            static.jit(lambda x: (x * 1).resize_(2, 2), convert=convert)(torch.tensor(X))
+
+
 @torch.no_grad()
 def scale(t):
     if t.sum() > 0:
