@@ -18,7 +18,6 @@ from graphs.blocks import Block, enter
 from graphs.builder import Builder
 from graphs.errors import ControlFlowError, locate
 from graphs.ir import Node
-from graphs.ops.movement import stop_gradient
 from static.trace.symbol import Symbol
 from static.trace.tracing import current, of_kind
 from static.trace.views import known_value, picks_one
@@ -179,11 +178,9 @@ class StepTrace:
     def _has_history(self, node: Node) -> bool:
         """Whether the gradient of a node goes back to a tensor of the step."""
         ends = {symbol.node for symbol in self.symbols.values()} | {before for _, before, _, _ in self._changes}
-        ahead, met = [node], {node}
+        ahead, met = [] if node in ends else [node], {node}
         while ahead:
             node = ahead.pop()
-            if node.op is stop_gradient:
-                continue
             if node in ends:
                 return True
             rules = enumerate(() if node.is_source else node.inputs)
