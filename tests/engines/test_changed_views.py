@@ -141,6 +141,19 @@ def test_a_graph_gives_pytorchs_values(f, run):
     assert x.tolist() == X.tolist()
 
 
+def test_an_iterator_that_a_branch_makes_gives_its_first_item():
+    module = torch.nn.Linear(2, 2)
+
+    def f(x):
+        if x.sum() > 0:
+            x = x + next(module.parameters()).detach().sum() + next(iter([1, 2]))
+        return x
+
+    for sign in (1, -1):
+        x = torch.tensor(sign * X)
+        np.testing.assert_allclose(static.jit(f, convert=True)(x), f(x).numpy())
+
+
 def test_an_empty_tensor_that_a_graph_makes_takes_another_size():
     def f(x):
         return x.new().resize_((x.size(0), 1)).fill_(3).expand_as(x) * x

@@ -117,7 +117,8 @@ def _check_harmless(f: Any, owner: Any, args: tuple[Any, ...], options: Mapping[
     if options.get("out") is not None:
         refuse(f"{name}() writes to `out` where only the run knows whether that is reached; use its result")
     is_own = owner is not None and not isinstance(owner, type) and is_ours(owner)
-    is_making = name == "__init__" and bool(args) and is_ours(args[0]) and makes_quietly(type(args[0]))
+    of_ours = bool(args) and is_ours(args[0])
+    is_making = of_ours and (f is next or (name == "__init__" and makes_quietly(type(args[0]))))
     if not is_own and not is_making and not is_harmless(f):
         reason = conversion.why_not(f) if isinstance(f, FunctionType) else ""
         if reason:
