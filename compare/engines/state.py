@@ -218,7 +218,10 @@ class Snapshot:
             if built:
                 self._next(space.values(), label, False, built)
             else:
-                self._dict(space, label, lambda _: users)
+                ours = (
+                    type(value).__module__.partition(".")[0] == "dynamic"
+                )  # whose objects keep no attributes by themselves
+                self._dict(space, label, lambda _: users or ours)
         if users:
             self._next((type(value),), label, False, False)
             for name, held in _slots(value):

@@ -13,6 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import dynamic
+from compare.engines import OWN, find_engine
 from compare.engines.state import Piece, Snapshot, turns_of
 
 COUNT = 0
@@ -223,3 +225,19 @@ def test_what_runs_out_begins_anew_and_what_is_made_and_trained_stays():
     assert next(rates) == 0.3
     with pytest.raises(StopIteration):
         turns_of(Snapshot(step, [], nothing), [lambda: [step(1.0) for _ in range(4)]])
+
+
+def test_what_a_call_adds_to_a_module_of_ours_goes_again():
+    """A weight that is dropped anew in each call lies in the module, as does the symbol that a trace leaves there."""
+    layer = dynamic.nn.Linear(2, 2)
+
+    def f(x):
+        layer.mask = x
+        return layer(x)
+
+    before = Snapshot(f, [(np.ones(2),)], find_engine(OWN).state.kept)
+    f(dynamic.ones(2))
+    assert before.changed()
+    before.restore()
+    assert "mask" not in vars(layer)
+    assert not before.changed()

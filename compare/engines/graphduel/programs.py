@@ -316,7 +316,11 @@ class StandingStep(Bindable):
         """Return a function that makes the value and the gradients from what a run returns."""
 
     def turns(self, step: Step) -> Turns:
-        """Return the turns of a step: state is restored before each block, and arguments before each call."""
+        """Return the turns of a step: state is restored before each block, and arguments before each call.
+
+        A trace may have left symbols in the objects of the file: these go first.
+        """
+        self.program.snapshot.restore()
         with step.within():
             return turns_of(self.program.snapshot_of(self.bound), [step.run_each])
 
