@@ -173,10 +173,16 @@ def scale(t):
 
 
 def test_control_flow_in_a_decorated_function_is_converted():
+    @torch.no_grad()
+    def note(held):
+        held["count"] += 1
+
     def f(x):
-        t = x * 1
+        t, held = x * 1, {"count": 0}
         scale(t)
-        return t
+        if x.max() > 4:
+            note(held)
+        return t + held["count"]
 
     for sign in (1, -1):
         x = torch.tensor(sign * X)
