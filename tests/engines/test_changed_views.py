@@ -173,15 +173,16 @@ def scale(t):
 
 
 def test_control_flow_in_a_decorated_function_is_converted():
-    @torch.no_grad()
-    def note(held):
-        held["count"] += 1
+    class Counter:
+        @torch.no_grad()
+        def note(self, held):
+            held["count"] += 1
 
     def f(x):
         t, held = x * 1, {"count": 0}
         scale(t)
         if x.max() > 4:
-            note(held)
+            Counter().note(held)
         return t + held["count"]
 
     for sign in (1, -1):

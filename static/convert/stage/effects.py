@@ -196,8 +196,9 @@ def is_harmless(f: Any) -> bool:
 
 def is_of_the_engines(f: Any) -> bool:
     """Whether a function is one of the engines', which change no container; one that they decorate with is, too."""
-    module = f.__globals__.get("__name__", "") if isinstance(f, FunctionType) else getattr(f, "__module__", None)
-    module = module or type(f).__module__
+    function = getattr(f, "__func__", f)
+    globals_ = function.__globals__ if isinstance(function, FunctionType) else {}
+    module = globals_.get("__name__") or getattr(f, "__module__", None) or type(f).__module__
     return module.partition(".")[0] in ("graphs", "static", "dynamic")
 
 
