@@ -62,7 +62,10 @@ def trace_control(source: Callable[..., Any]) -> None:
 
 def tracer(*deciding: Any) -> Any:
     """The tracer that makes nodes of control flow that depends on these values; None when Python can decide."""
-    return next((source_tracer for source in _tracers if (source_tracer := source(*deciding)) is not None), None)
+    for source in _tracers:
+        if (source_tracer := source(*deciding)) is not None:
+            return source_tracer
+    return None
 
 
 def callee(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -175,9 +175,8 @@ class _Judgement:
         self.glimpsed = glimpse_modes(records, [*self.rows])
         self.warm, self.first, self.cached, self.memory = self._contests()
         self.busy, self.disturbance = busy_sentence(records), disturbance_sentence(records)
-        if (self.busy or self.disturbance) and len(
-            self.warm.values
-        ) < 2:  # an answer would need more processes that were not disturbed
+        is_disturbed = self.busy or self.disturbance
+        if is_disturbed and len(self.warm.values) < 2:  # an answer would need more processes that were not disturbed
             self.warm = Contest("cannot tell", base=self.warm.base)
         self.even = _break_even(self.timed, self.warm, self.first) if self.timed else None
         self.of_base = self._ratios_to_base()

@@ -74,6 +74,7 @@ class Engine(ABC):
     has_events     whether the devices' `clock` reads events of the GPU
     internals  packages whose objects hold code and no state, such as those of a compiler
     builders   packages whose objects make parts of themselves when they are first called
+    inert    packages whose objects add no attributes to themselves
     draws_otherwise  why compiled code draws other random numbers for a seed than eager code; None where it may not
     rethreads  whether a process that has computed can be given another number of threads
     written  the mode in which a file compiles functions by itself
@@ -104,6 +105,7 @@ class Engine(ABC):
     has_events: bool = False
     internals: tuple[str, ...] = ()
     builders: tuple[str, ...] = ()
+    inert: tuple[str, ...] = ()
     callbacks: tuple[str, ...] = ()
     caches: tuple[str, ...] = ()
     draws_otherwise: str | None = None
@@ -349,7 +351,8 @@ class CallState(EngineRole):
     def snapshot(self) -> Callable[[Function, Sequence[tuple[Any, ...]]], Snapshot]:
         """Return `snapshot(function, calls)`, which restores all state of a function and of its calls."""
         engine = self.engine
-        return partial(Snapshot, kept=self.kept, internals=engine.internals, builders=engine.builders)
+        packages = {"internals": engine.internals, "builders": engine.builders, "inert": engine.inert}
+        return partial(Snapshot, kept=self.kept, **packages)
 
     def kept(self, value: Any) -> Piece | None:
         """Return a piece that restores one of the framework's objects with numbers; None for any other value."""

@@ -71,7 +71,8 @@ class Snapshot:
     """The present state, for later restoration. `internals` are packages whose objects hold code and no state.
 
     `builders` are packages whose objects make parts of themselves when they are first called: these parts stay, and
-    `add` notes their initial numbers.
+    `add` notes their initial numbers. `inert` are packages whose objects add nothing to themselves: what a call adds to
+    them is the user's, and goes again.
     """
 
     def __init__(
@@ -81,8 +82,9 @@ class Snapshot:
         kept: Kept,
         internals: Sequence[str] = (),
         builders: Sequence[str] = (),
+        inert: Sequence[str] = (),
     ) -> None:
-        self._kept, self._internals, self._builders = kept, (*internals, *_OURS), tuple(builders)
+        self._kept, self._internals, self._builders, self._inert = kept, (*internals, *_OURS), builders, inert
         self._seen: dict[int, Any] = {}  # which also keeps each id
         self._iterators = _Iterators()
         self._running: list[tuple[str, Any, Any]] = []
@@ -218,10 +220,8 @@ class Snapshot:
             if built:
                 self._next(space.values(), label, False, built)
             else:
-                ours = (
-                    type(value).__module__.partition(".")[0] == "dynamic"
-                )  # whose objects keep no attributes by themselves
-                self._dict(space, label, lambda _: users or ours)
+                inert = type(value).__module__.partition(".")[0] in self._inert
+                self._dict(space, label, lambda _: users or inert)
         if users:
             self._next((type(value),), label, False, False)
             for name, held in _slots(value):

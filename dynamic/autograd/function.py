@@ -348,6 +348,11 @@ class _Watch(Function):
         return None, None, *ctx.see(cotangents)
 
 
+def _records(values: Sequence[Any]) -> bool:
+    """Whether a call with these values is recorded."""
+    return grad_mode.is_grad_enabled() and any(map(_wants_gradient, values))
+
+
 class WatchedCall:
     """A call of a module with its backward hooks: those `before` the backward of the module, and those `after` it.
 
@@ -363,20 +368,16 @@ class WatchedCall:
     def arguments(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return the arguments of `forward`; the cotangents of the tensors among them go through the hooks."""
         self._inputs = len(args)
-        self._has_gradient = self._records(args)
+        self._has_gradient = _records(args)
         return self._watched(args, self._leave, fills=True) if self._has_gradient else args
 
     def result(self, result: Any) -> Any:
         """Return the result of `forward`, a tensor or a tuple; its cotangents go through the hooks."""
         values = result if isinstance(result, (tuple, list)) else (result,)
-        if not self._records(values):
+        if not _records(values):
             return result
         passed = self._watched(values, self._enter, fills=False)
         return passed[0] if values is not result else type(result)(passed)
-
-    def _records(self, values: Sequence[Any]) -> bool:
-        has_hooks = self._before or self._after
-        return bool(has_hooks) and grad_mode.is_grad_enabled() and any(map(_wants_gradient, values))
 
     def _watched(self, values: Sequence[Any], see: Callable[..., tuple[Any, ...]], *, fills: bool) -> tuple[Any, ...]:
         """Return the values, whose cotangents `see` gets: zeros where none has come if it `fills`, else None."""

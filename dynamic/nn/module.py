@@ -490,9 +490,10 @@ class Hooks:
                 args, options = replaced
             elif replaced is not None:
                 args = replaced if isinstance(replaced, tuple) else (replaced,)
-        watched = WatchedCall(module, self.before_backward, self.after_backward)
-        output = module.forward(*watched.arguments(args), **options)
+        backward = self.before_backward, self.after_backward
+        watched = WatchedCall(module, *backward) if any(backward) else None
+        output = module.forward(*(args if watched is None else watched.arguments(args)), **options)
         for hook, named in tuple(self.after):
             replaced = hook(module, args, options, output) if named else hook(module, args, output)
             output = output if replaced is None else replaced
-        return watched.result(output)
+        return output if watched is None else watched.result(output)

@@ -45,6 +45,7 @@ class StepTrace:
         self._parts: dict[int, tuple[Symbol, Symbol, Any]] = {}
         self._start_of_args = [getattr(leaf, "node", None) for leaf in tree.leaves(self.args)]
         self._changes: list[tuple[Symbol, Node, Node, int]] = []
+        self._values = {symbol.node for symbol in self.symbols.values()}  # of tensors, before and after each change
 
     @staticmethod
     def variable(value: Any) -> Symbol:
@@ -142,6 +143,7 @@ class StepTrace:
         """Let a tensor's symbol stand for another node, and update the symbols of its parts."""
         self._changes.append((symbol, symbol.node, node, len(self.builder.nodes)))
         symbol.node = node
+        self._values.add(node)
         self._renew_parts(symbol)
 
     def check_views(self) -> None:
@@ -177,11 +179,10 @@ class StepTrace:
 
     def _has_history(self, node: Node) -> bool:
         """Whether the gradient of a node goes back to a tensor of the step."""
-        ends = {symbol.node for symbol in self.symbols.values()} | {before for _, before, _, _ in self._changes}
-        ahead, met = [] if node in ends else [node], {node}
+        ahead, met = [] if node in self._values else [node], {node}
         while ahead:
             node = ahead.pop()
-            if node in ends:
+            if node in self._values:
                 return True
             rules = enumerate(() if node.is_source else node.inputs)
             new = [source for i, source in rules if node.op.rule(i) is not None or node.subgraphs]

@@ -235,7 +235,7 @@ def test_what_a_call_adds_to_a_module_of_ours_goes_again():
         layer.mask = x
         return layer(x)
 
-    before = Snapshot(f, [(np.ones(2),)], find_engine(OWN).state.kept)
+    before = find_engine(OWN).state.snapshot(f, [(np.ones(2),)])
     f(dynamic.ones(2))
     assert before.changed()
     before.restore()

@@ -465,3 +465,17 @@ def test_an_int_wraps_beside_tensors_of_small_ints_and_is_refused_beside_arrays(
     if backend != "tape" and name != "in place" and "<" not in name:
         with pytest.raises((GraphError, OverflowError)):
             static.jit(f, backend=backend)(values)
+
+
+def test_factors_may_be_numbers_that_only_the_run_knows():
+    x = torch.tensor(np.arange(4, dtype=np.float32).reshape(2, 2) + 1)
+    rows = torch.tensor([1, 0])
+
+    def f(x):
+        n = x[0, 1].item()
+        sums = torch.addmm(x, x, x, beta=n, alpha=n + 1), torch.addcmul(x, x, x, value=n)
+        added = (x * 1).index_add(0, rows, x, alpha=n), torch.sub(x, x, alpha=n), (x * 1).add_(x, alpha=n)
+        return [*sums, *added, (x * 1).addcdiv_(x, x + 1, value=-n)]
+
+    for same, plain in zip(static.jit(f, convert=True)(x), f(x), strict=True):
+        np.testing.assert_allclose(same, plain.numpy(), rtol=1e-6)

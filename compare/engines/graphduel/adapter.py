@@ -71,6 +71,7 @@ class GraphDuel(Engine):
     name, title, module, package = "graphduel", "graphduel", "static", "graphduel"
     takes_apart, tells_lines, is_reference = True, True, True
     compile_seconds = 0.01
+    inert = ("dynamic",)
     aliases = MappingProxyType({"static": "static-exact", "onnxruntime": "static-onnxruntime"})
     modes = (
         DYNAMIC,

@@ -18,6 +18,7 @@ from typing import Any
 from compare.engines import words
 from compare.engines.mode import CONFIG, ENVIRONMENT, ModeTrial
 from compare.engines.step import Function
+from compare.engines.torch.dynamo import CARRIED
 from compare.engines.torch.edits import (
     CHECKPOINT,
     MARKS,
@@ -216,13 +217,13 @@ RULES = (
     ),
     RemedyRule(
         "free-numbers",
-        re.compile(r"no longer (?!.*param_groups|a value from before)(.+) == -?[\d.]"),
+        re.compile(rf"no longer (?!.*param_groups|{CARRIED})(.+) == -?[\d.]"),
         lambda match, look: {} if match[1] in look.numbers
         else {CONFIG: {"specialize_float": False, "allow_unspec_int_on_nn_module": True}},
     ),
     RemedyRule(
         "dynamic-numbers",
-        re.compile(r"no longer (?!.*param_groups|a value from before)(.+) == -?[\d.]"),
+        re.compile(rf"no longer (?!.*param_groups|{CARRIED})(.+) == -?[\d.]"),
         lambda match, look: {} if match[1] in look.numbers
         else {CONFIG: {SOURCES: _LOCAL.sub(r"L['\1']", match[1])}},
     ),

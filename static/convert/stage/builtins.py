@@ -277,6 +277,13 @@ def _log(number: Any, *base: Any) -> Any:
     return divide(log(number), *map(log, base)) if base else log(number)
 
 
+OF_MATH: dict[Any, Callable[..., Any]] = {
+    math.sqrt: sqrt, math.exp: exp, math.log: _log, math.pow: pow_op, math.sin: sin, math.cos: cos, math.tanh: tanh,
+    math.floor: floor, math.ceil: ceil, math.fabs: absolute,
+}  # fmt: skip
+"""Functions of one number, or of two, each with the op that computes it in a graph."""
+
+
 def _extreme(plain: Callable[..., Any], better: Callable[[Any, Any], Any]) -> Callable[..., Any]:
     """Return `max` or `min`, which compare one pair after the other and keep the first of equals."""
 
@@ -412,21 +419,7 @@ REPLACED: dict[Any, Callable[..., Any]] = {
     isinstance: _isinstance,
     type: _type,
     print: _print,
-    **{
-        f: _of_number(f, op)
-        for f, op in (
-            (math.sqrt, sqrt),
-            (math.exp, exp),
-            (math.log, _log),
-            (math.pow, pow_op),
-            (math.sin, sin),
-            (math.cos, cos),
-            (math.tanh, tanh),
-            (math.floor, floor),
-            (math.ceil, ceil),
-            (math.fabs, absolute),
-        )
-    },
+    **{f: _of_number(f, op) for f, op in OF_MATH.items()},
     **{f: _array_of(f) for f in (np.array, np.asarray)},
     divmod: _divmod,
     functools.reduce: _reduce,
