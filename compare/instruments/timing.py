@@ -161,6 +161,7 @@ class FirstEpoch:
         if (step := self.right) is None:
             return
         if bench.repeats(mode):
+            now(f"compiled {user_name(bench.engine, mode)} again, with random numbers of its own")
             bench.engine.compiler.forget()
         self.peak = max((peak for peak in bench.peaks(step) if peak is not None), default=None)
         longest = max(range(len(step.examples)), key=bench.lengths.__getitem__)

@@ -36,6 +36,7 @@ GOES_ON = {
     "captured": "capturing",
     "checked": "checking",
     "compared": "comparing",
+    "compiled": "compiling",
     "counted": "counting",
     "examined": "examining",
     "imported": "importing",

@@ -74,3 +74,10 @@ def test_arguments_that_come_back_are_donated_in_jax():
     )
     assert trials_of_jax.facts(branches, [(jnp.ones(3),)]) == {}
     assert trials_of_jax.modes([], {}, remedies=True) == []
+
+
+def test_a_change_whose_graphs_take_too_long_is_not_tried():
+    function, calls = remedy_steps.masked_loop, remedy_steps.masked_loop_inputs
+    count = partial(find_engine("torch").trials._count, function, calls, nullcontext)
+    assert count({}, seconds=1e-3) is None
+    assert count({}).pieces == 3

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,6 +25,7 @@ import optree
 from compare import steps
 from compare.engines.base import Compiler, Engine, ModeTrials, Words
 from compare.engines.mode import CONFIG, PROCESS, Mode, Offer
+from compare.engines.process import limit_seconds
 from compare.engines.reach import codes_of
 from compare.engines.step import Context, Function, inside
 from compare.engines.torch import dynamo, edits, trials
@@ -33,6 +35,9 @@ from compare.records.record import WRITTEN
 
 GRAPHS = "aot_eager"
 """The backend of `torch.compile` that makes graphs but no kernels."""
+CAPTURES = "eager"
+"""The backend that runs Dynamo's graphs as they are: graphs and breaks are counted by it, since neither AOTAutograd nor
+Inductor changes their number."""
 EAGER = Mode("eager")
 COMPILE = Mode("compile", "compile()")
 AS_WRITTEN = Mode(WRITTEN, usual=False, suite=False)
@@ -297,9 +302,10 @@ class TorchTrials(ModeTrials):
         calls: Sequence[tuple[Any, ...]],
         fresh: Context,
         keywords: Mapping[str, Any],
-        worthless: Callable[[trials.GraphCount], bool],
+        worthless: trials.Worthless = trials.never,
+        seconds: float = math.inf,
     ) -> trials.GraphCount | None:
-        """Return the graphs of the calls with the keywords of a remedy, made without kernels; None where that fails.
+        """Return Dynamo's graphs of the calls with the keywords of a remedy; None where that fails or takes too long.
 
         The last calls are left out of a count that is worthless already.
         """
@@ -307,12 +313,13 @@ class TorchTrials(ModeTrials):
 
         dynamo.forget()
         steps.now(f"counted the graphs of {text('compile', keywords)}")
-        mode = self.engine.words.full_name("counted=" + text("compile", {**keywords, "backend": GRAPHS}))
+        mode = self.engine.words.full_name("counted=" + text("compile", {**keywords, "backend": CAPTURES}))
         start = time.process_time()
         try:
             change, within = prepare(self.engine, mode, calls)
             run = change(function) if change else function
-            with edits.restore_marks(calls), fresh(), torch.compiler.set_stance("default"):
+            bound = limit_seconds(seconds) if seconds < math.inf else nullcontext()
+            with bound, edits.restore_marks(calls), fresh(), torch.compiler.set_stance("default"):
                 for call in calls:
                     with within():
                         run(*call)

@@ -8,6 +8,7 @@ so that none is tried which leaves as many.
 from __future__ import annotations
 
 import inspect
+import math
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -57,6 +58,9 @@ SOURCES = "dynamic_sources"
 """The setting that lists values of a program, with commas, which compiled code takes as variables."""
 FAILED, SKIP = re.compile(r"no longer|mismatch"), "skip_guard_eval_unsafe"
 """What Dynamo says where a guard fails, and the argument of a stance that skips guards."""
+PATIENCE, LEAST_PATIENCE = 3.0, 15.0
+"""The seconds that the graphs of a change may take ÷ those of the step as it is, and the least seconds that they may
+take: what takes longer is not tried."""
 SHORTER = 0.7
 """The ratio of seconds of making graphs below which a place is worth a try that leaves as many graphs."""
 
@@ -323,7 +327,7 @@ class GraphCount:
 
 
 Worthless = Callable[[GraphCount], bool]
-Count = Callable[[Keywords, Worthless], GraphCount | None]
+Count = Callable[[Keywords, Worthless, float], GraphCount | None]
 
 
 def worth(look: FirstLook, count: Count) -> list[str]:
@@ -331,14 +335,15 @@ def worth(look: FirstLook, count: Count) -> list[str]:
 
     Remedies that each leave fewer are counted together too. A place may take less time instead. Where guards are dear
     and none fails, they are skipped. `count` makes the graphs of a step with keywords, as long as they may be worth a
-    try, and returns None where that fails.
+    try and for so many seconds at most, and returns None where that fails.
     """
-    usual = count({}, _never)
+    usual = count({}, never, math.inf)
     if usual is None:
         return []
+    most = max(LEAST_PATIENCE, PATIENCE * usual.seconds)
     asked = {**candidates(usual.said, look), **placements(look)}
     ends = {name: partial(usual.outdoes, place=WHERE in keywords) for name, keywords in asked.items()}
-    counted = {name: made for name, keywords in asked.items() if (made := count(keywords, ends[name]))}
+    counted = {name: made for name, keywords in asked.items() if (made := count(keywords, ends[name], most))}
     fewer = {name: made for name, made in counted.items() if made.graphs > 0 and made.pieces < usual.pieces}
     fewer |= _shorter({name: made for name, made in counted.items() if WHERE in asked[name]}, usual, count)
     singles = [name for name in fewer if WHERE not in asked[name]]
@@ -346,7 +351,7 @@ def worth(look: FirstLook, count: Count) -> list[str]:
         asked["together"] = {}
         for name in singles:
             asked["together"] = unite(asked["together"], asked[name])
-        made = count(asked["together"], usual.outdoes)
+        made = count(asked["together"], usual.outdoes, most)
         if made and made.pieces < min(fewer[name].pieces for name in singles):
             fewer["together"] = made
     best = sorted(fewer, key=lambda name: (fewer[name].pieces, WHERE in asked[name], fewer[name].seconds))
@@ -355,7 +360,8 @@ def worth(look: FirstLook, count: Count) -> list[str]:
     return [f"{name}={words.text('compile', asked[name])}" for name in best]
 
 
-def _never(_: GraphCount) -> bool:
+def never(_: GraphCount) -> bool:
+    """Return False: a count that goes to its end."""
     return False
 
 
@@ -366,7 +372,7 @@ def _shorter(places: Mapping[str, GraphCount], usual: GraphCount, count: Count) 
     """
     able = {name: made for name, made in places.items() if made.graphs and made.breaks <= usual.breaks}
     shorter = {name: made for name, made in able.items() if made.seconds < SHORTER * usual.seconds}
-    again = count({}, _never) if shorter else None
+    again = count({}, never, math.inf) if shorter else None
     least = min(usual.seconds, again.seconds if again else usual.seconds)
     return {name: made for name, made in shorter.items() if made.seconds < SHORTER * least}
 
