@@ -43,7 +43,7 @@ class TriedChange:
     `before` is what the usual mode has. `call` is the steady time ÷ that of `usual`; `first` is the seconds of the
     first pass, `weighed` those that count, and `cached` those where code was found; `memory` are the bytes of a step.
     `refused` is why the mode was not timed, "" if it was. `gain` is the seconds of a first pass and `CALLS` calls of
-    the usual mode ÷ its own.
+    the usual mode ÷ its own, and `until` the calls after which the usual mode has cost less, where it ever has.
     """
 
     mode: str
@@ -59,12 +59,23 @@ class TriedChange:
     before: TriedChange | None = None
     refused: str = ""
     gain: float = 0.0
+    until: float = inf
 
     @property
     def helps(self) -> bool:
         """Whether it costs less than the usual mode: beyond the smallest effect, and a call is not slower."""
-        slower = self.call is None or self.call.side(SMALLEST_EFFECT) == "above"
-        return not self.refused and not slower and self.gain > 1 + SMALLEST_EFFECT
+        return not self.refused and not self._slower and self.gain > 1 + SMALLEST_EFFECT
+
+    @property
+    def trades(self) -> bool:
+        """Whether it costs less than the usual mode though a call is slower: by less than twice the time."""
+        if self.refused or self.call is None or self.call.estimate >= DEAR:
+            return False
+        return self._slower and self.gain > 1 + SMALLEST_EFFECT
+
+    @property
+    def _slower(self) -> bool:
+        return self.call is None or self.call.side(SMALLEST_EFFECT) == "above"
 
     @property
     def spares(self) -> bool:
@@ -112,10 +123,18 @@ def tried_changes(records: Records) -> list[TriedChange]:
             weighed=first.get(mode),
             before=plain,
             gain=costs.get(usual, inf) / costs.get(mode, inf),
+            until=_even(first, warm, usual, mode),
         )
         for mode, change in changes.items()
     ]
     return sorted(tried, key=_rank(tried))
+
+
+def _even(first: Mapping[str, float], warm: Mapping[str, float], usual: str, mode: str) -> float:
+    """Return the calls after which the usual mode has cost as much as another, whose calls are slower; inf for none."""
+    if mode not in first or usual not in first or warm[mode] <= warm[usual]:
+        return inf
+    return (first[usual] - first[mode]) / (warm[mode] - warm[usual])
 
 
 def _rank(tried: Sequence[TriedChange]) -> Callable[[TriedChange], tuple[Any, ...]]:
@@ -133,7 +152,7 @@ def _rank(tried: Sequence[TriedChange]) -> Callable[[TriedChange], tuple[Any, ..
         slower = each.call is not None and LESS * each.call.estimate > fastest
         pieces = (each.compiles or 0) + (each.breaks or 0)
         near = (0, slower, pieces, order.index(each.mode)) if each in level else (1, 0, 0, -each.gain)
-        return not each.helps, bool(each.refused), *near
+        return not each.helps, not each.trades, bool(each.refused), *near
 
     return key
 
@@ -184,14 +203,15 @@ def sentences(records: Records) -> list[str]:
         return [f"Of {of_all} tried, none could be weighed: the mode without them was not timed."]
     best = tried[0]
     most = f"It gains most of {of_all} tried." if number > 1 else "No other change was tried."
-    said = [" ".join((_gain(best), *_beside_base(records, best), most))] if best.helps else []
-    spares = [each for each in tried if each.spares and not (each is best and best.helps)]
+    most = most if best.helps or number == 1 else f"None of {of_all} tried gains without a price."
+    said = [" ".join((_gain(best), *_beside_base(records, best), most))] if best.helps or best.trades else []
+    spares = [each for each in tried if each.spares and not (said and each is best)]
     if spares:
         said.append(_gain(min(spares, key=lambda each: each.memory or inf)))
     none = f"Of {of_all} tried, none gains" if number > 1 else "The change that was tried gains nothing"
     return [
         *(said or [f"{none} beside {best.usual}."]),
-        *_bargains(records, best.mode if best.helps else ""),
+        *_bargains(records, best.mode if said else ""),
         *_cache_saving(_engine(records), best.before or best),
         *_by_hand(records),
     ]
@@ -229,8 +249,9 @@ def _bargains(records: Records, claimed: str) -> Iterator[str]:
 
 
 def _gain(change: TriedChange) -> str:
-    """Return a change and what it gains beside the usual mode, in a sentence."""
-    return f"{text.begin_sentence(change.change)}. Beside {change.usual}: {', '.join(_gains(change))}."
+    """Return a change and what it gains beside the usual mode, and how long that pays where calls are slower."""
+    said = f"{text.begin_sentence(change.change)}. Beside {change.usual}: {', '.join(_gains(change))}."
+    return f"{said} It pays up to {text.count_noun(round(change.until), 'call')}." if change.trades else said
 
 
 def _gains(best: TriedChange) -> Iterator[str]:

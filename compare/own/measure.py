@@ -10,7 +10,7 @@ import gc
 import io
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, redirect_stderr, redirect_stdout
+from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -46,6 +46,9 @@ from compare.subjects.effects import SideEffect, effects_in
 from compare.subjects.subject import Subject
 from compare.workloads import Workload
 from compare.workloads.base import Case
+
+ASIDE = 0.9
+"""The share of the limit of a process that a look beside the times may take in it."""
 
 
 def look_record(
@@ -332,7 +335,7 @@ class Here:
             return look_record(self.plan.subject, self.case, records=untimed_records(self.plan, self.case))
         try:
             environment.shift_memory(job)
-            with pin_process(job.threads), silence_output():
+            with pin_process(job.threads), silence_output(), self._limit(job):
                 record = valid(handler(replace(job, source=_live(self.case)))())
                 record.threads = job.threads
                 if isinstance(record, OfModes):
@@ -343,6 +346,10 @@ class Here:
             for row in record.modes.values():
                 row.resident_growth = 0  # means nothing in a process that has held all this before
         return record
+
+    def _limit(self, job: Job) -> AbstractContextManager[None]:
+        """Return the limit of a look beside the times, which it may not cost: this process is ended a little later."""
+        return nullcontext() if job.kind == kind_of(Time) else limit_seconds(ASIDE * self.plan.situation.limit)
 
     def _anew(self, job: Job) -> Time:
         """Return the times as in a fresh worker: nothing that was compiled or counted before has a part in them."""

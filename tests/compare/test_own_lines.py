@@ -15,16 +15,18 @@ import static
 from compare import own, text
 from compare.engines.graphduel import programs, training
 from compare.engines.step import LineOp
+from compare.instruments import ledger as ledger_of_lines
 from compare.instruments import watched_graph as ledger
 from compare.instruments import watched_tape as ticks
 from compare.instruments.ledger import measure_lines, texts
 from compare.instruments.rounds import IS_FINE
 from compare.instruments.watched_tape import LineKernel, align_lines
+from compare.own import run
 from compare.plans.comparison import ComparisonPlan
-from compare.records.cells import SourceLines
+from compare.records.cells import SourceLines, Time
 from compare.records.job import Job
 from compare.records.own import FunctionLook
-from compare.records.record import records_of
+from compare.records.record import Failure, records_of
 from compare.report.figures import parts
 from compare.report.summary import summarise
 from compare.subjects.case import case_of
@@ -213,6 +215,15 @@ def test_comparing_prints_the_answer_first_and_the_lines_in_80_columns():
     steps = [text.seconds(row.step) for row in lines.modes.values()]
     assert next(row for row in shown if row.startswith("a step")).split("  ")[-1] == "timed between watched ones"
     assert all(step in next(row for row in shown if row.startswith("a step")) for step in steps)
+
+
+def test_a_look_beside_the_times_that_takes_too_long_costs_itself_alone(monkeypatch):
+    monkeypatch.setattr(ledger_of_lines, "measure_source_lines", lambda job: time.sleep(60))
+    asked = ComparisonPlan(Subject("graphduel", "mlp", MODES), Situation(processes=0, seconds=0.01, limit=2.0))
+    result = run.here(asked, mlp, inputs())
+    assert {row.status for record in records_of(result.records, Time) for row in record.modes.values()} == {"ok"}
+    (failed,) = records_of(result.records, Failure)
+    assert (failed.job.kind, failed.error) == ("lines", "it did not end in 1.8 s")
 
 
 def test_what_is_taken_apart_needs_both_engines_and_parts_of_time_a_gradient():

@@ -56,7 +56,7 @@ class Row(NamedTuple):
 
     @property
     def first(self) -> str:
-        """The change that is claimed: the one that gains most, else the one that spares memory; "" for none."""
+        """The change that is told first: it gains most, or gains at a price, or spares memory; "" for none."""
         return next(iter(self.gains), "")
 
     @property
@@ -84,7 +84,8 @@ def row_of(step: str, more: Sequence[str] = ()) -> Row:
         seconds, processor = time.monotonic() - start, _processor_seconds() - spent
         records = read(path) if out.exists() and (path := find_results(out)) else []
     tried = remedies.tried_changes(records)
-    claimed = [*(each for each in tried if each.helps), *(each for each in tried if each.spares and not each.helps)]
+    told = [each for each in tried if each.helps or each.trades]
+    claimed = [*told, *(each for each in tried if each.spares and each not in told)]
     return Row(
         step,
         tuple(each.mode for each in tried),
