@@ -175,14 +175,11 @@ class Workers:
     waiting: dict[str, Worker] = field(default_factory=dict)
 
     def ahead(self, jobs: Sequence[Job]) -> None:
-        """Start a worker for each of several jobs, and return when all of them wait for their turn.
-
-        A framework's jobs start in their turn: the framework itself is most of their start, and of their memory.
-        """
+        """Start a worker for each of several jobs, and return when all of them wait for their turn."""
         self.close()
         answered = {record.label for record in self.journal.earlier}
         left = [job for job in jobs if job.title not in answered]
-        if len(left) > 1 and self.plan.subject.adapter.is_reference:
+        if len(left) > 1:
             with suppress(WorkerError):  # told when its turn comes
                 for job in left:
                     self.waiting[job.title] = Worker(self._equip(job), waits=True)

@@ -22,6 +22,7 @@ from compare.records.cells import Parity, Time
 from compare.records.job import Budget, Job
 from compare.records.own import FunctionLook, merge_records
 from compare.records.record import Failure, Records, kind_of, records_of
+from compare.run.environment import usual_threads
 from compare.run.executors import groups
 from compare.run.runner import Runner, Wanted
 from compare.stats import LEAST
@@ -274,11 +275,14 @@ def follow(plan: ComparisonPlan, runner: Runner, expected: int = 0) -> None:
 
 def _times(plan: ComparisonPlan, runner: Runner, expected: int) -> Iterator[Job]:
     """Yield the time jobs of the modes that are still right, process by process; skip the rest of `expected`."""
-    records, lost = runner.journal.records, set[str]()
+    records, lost, starting = runner.journal.records, set[str](), list[Job]()
     right, count = admitted_modes(plan.subject, records), 0
     for process in plan.processes:
         turn = plan.turn(right, process)
-        runner.pool.ahead([plan.time(modes, process) for modes in turn])
+        first = plan.time(turn[0], process) if turn else None
+        if first not in starting:
+            starting = _next_jobs(plan, right, process)
+            runner.pool.ahead(starting)
         for modes in turn:
             before = len(records)
             yield plan.time(modes, process)
@@ -289,6 +293,17 @@ def _times(plan: ComparisonPlan, runner: Runner, expected: int) -> Iterator[Job]
             runner.reporter.notice(words)
     for _ in range(count, expected):
         runner.reporter.skip()
+
+
+def _next_jobs(plan: ComparisonPlan, right: Sequence[str], process: int) -> list[Job]:
+    """Return the time jobs of a process and of those after it whose workers start at once: one for each core."""
+    jobs = list[Job]()
+    for each in range(process, plan.processes[-1] + 1):
+        turn = [plan.time(modes, each) for modes in plan.turn(right, each)]
+        if jobs and len(jobs) + len(turn) > usual_threads():
+            break
+        jobs += turn
+    return jobs
 
 
 def _stop_slow_modes(plan: ComparisonPlan, runner: Runner, jobs: Iterable[Job]) -> Iterator[Wanted]:

@@ -5,10 +5,10 @@ such as one with a user's workloads, are appended to the worker's own path.
 
 It may be started before its turn: it then waits, and nothing of it runs while another one is timed.
 
-It first pins itself to a core for each of its threads, unless its kind of job takes all. Whatever a workload prints
-goes to stderr, so that stdout holds only the steps and the record (`compare.steps`). Every record has the seed, the
-environment of the measurement, and the seconds that the worker took to start. A copy of the worker, made by a fork in
-the user's code, answers nothing.
+It pins itself to a core for each of its threads, unless its kind of job takes all. It does so first, or after its wait:
+workers that wait start side by side. Whatever a workload prints goes to stderr, so that stdout holds only the steps and
+the record (`compare.steps`). Every record has the seed, the environment of the measurement, and the seconds that the
+worker took to start. A copy of the worker, made by a fork in the user's code, answers nothing.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from typing import Any
 
 from compare import steps
-from compare.errors import describe_error
+from compare.errors import UnknownNameError, describe_error
 from compare.records.job import KINDS, Job
 from compare.records.record import Failure, OfModes, Record, gpu_in_use
 from compare.records.results import encode, valid
@@ -47,12 +48,17 @@ def main() -> None:
     if others := environment.package_differences(message["files"]):
         raise SystemExit(f"it has imported another graphduel than the one that started it: {others[0]}")
     job = Job.from_dict(message["job"])
-    environment.pin(job.lane, job.threads, all_cores=job.kind in KINDS and KINDS[job.kind].all_cores)
+    if not message["waits"]:
+        _pin(job)
     record = perform(job, message["spawned"], message["facts"], waits=message["waits"])
     if os.getpid() != own:
         end(0)
     steps.answer(encode(record))
     steps.now(_rest())
+
+
+def _pin(job: Job) -> None:
+    environment.pin(job.lane, job.threads, all_cores=job.kind in KINDS and KINDS[job.kind].all_cores)
 
 
 def _rest() -> str:
@@ -74,6 +80,8 @@ def perform(
     started, there = None, environment.environment(facts)
     try:
         measure = handler(job)
+        if waits and job.mode:
+            _import_framework(job.mode)
         if spawned is not None:
             gc.freeze()  # in a process for this job alone, what is loaded need not be walked by each collection
             gc.enable()
@@ -81,6 +89,7 @@ def perform(
         if waits:
             steps.now(steps.READY)
             sys.stdin.readline()
+            _pin(job)
         steps.now(steps.BEGAN)
         environment.limit_memory(job.memory)
         environment.shift_memory(job)
@@ -95,6 +104,14 @@ def perform(
     record.mode, record.seed, record.environment, record.startup = job.mode, job.seed, there, started
     record.threads = job.threads
     return record
+
+
+def _import_framework(mode: str) -> None:
+    """Import the framework of a mode, which is most of what its worker does before it begins."""
+    from compare.engines import of_mode
+
+    with suppress(ImportError, UnknownNameError):  # the job says what is missing
+        import_module(of_mode(mode).module)
 
 
 def handler(job: Job) -> Callable[[], Record]:

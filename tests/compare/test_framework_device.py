@@ -14,7 +14,7 @@ from compare.cli.command import graphduel
 from compare.engines.torch.adapter import EventClock, allocator
 from compare.errors import InputsError
 from compare.instruments.rounds import NAME
-from compare.own import run, workers
+from compare.own import run
 from compare.records import record
 from compare.records.cells import Memory, Time
 from compare.records.record import DEVICES, Environment, fingerprint, gpu_in_use, machine_differences, records_of
@@ -22,6 +22,7 @@ from compare.records.results import unfold
 from compare.report.show import HERE
 from compare.run.worker import perform
 from tests.helpers import toy_framework
+from tests.helpers.asked_here import answered_by
 from tests.helpers.plans import plan_of
 
 
@@ -183,7 +184,7 @@ def test_a_record_of_the_cpu_names_no_gpu():
 
 
 def test_the_command_refuses_a_device_that_is_not_there(monkeypatch):
-    monkeypatch.setattr(workers, "ask", lambda job, limit, heard: perform(job))  # a worker does not know the toy
+    answered_by(monkeypatch, lambda job, limit, heard: perform(job))  # a worker does not know the toy
     found = CliRunner().invoke(graphduel, [*COMMAND, "--device", "cuda"])
     assert found.exit_code == InputsError.exit_code
     assert "--device cuda: Toy sees no GPU here" in found.output

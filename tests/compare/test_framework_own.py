@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from compare.engines.library import Loader, namespace
 from compare.engines.step import Compilation, Observations, TrainingFunction
 from compare.errors import CompareError, FunctionError, InputsError, OverrunError, UnknownNameError, WorkerError
 from compare.own import Result, run, workers
+from compare.plans import comparison
 from compare.plans.comparison import ComparisonPlan
 from compare.records import results
 from compare.records.cells import (
@@ -33,15 +35,18 @@ from compare.records.cells import (
     Time,
     TimeRow,
 )
+from compare.records.job import Job
 from compare.records.own import FunctionFault
 from compare.records.record import Bare, Environment, Run, kind_of, records_of
 from compare.report import compiled
+from compare.run import worker
 from compare.run.progress import Reporter
 from compare.run.worker import failure
 from compare.subjects import exchange, origin
 from compare.subjects.case import calls_in, check_inputs
 from compare.subjects.subject import modes_of
 from tests.helpers import toy_framework
+from tests.helpers.asked_here import answered_by
 from tests.helpers.plans import plan_of
 
 MODES = ("toy-eager", "toy-jit")
@@ -263,7 +268,7 @@ class Workers:
 
     def __init__(self, monkeypatch, ended=(), **seconds):
         self.ended, self.jobs, self.seconds = set(ended), [], seconds
-        monkeypatch.setattr(workers, "ask", self)
+        answered_by(monkeypatch, self)
         monkeypatch.setattr(run, "run_job", lambda *_: Bare(environment=Environment()))
 
     def __call__(self, job, limit, heard):
@@ -303,10 +308,36 @@ def test_a_busy_machine_does_not_move_the_call_from_which_compiling_pays(monkeyp
 
 
 def test_each_compiled_mode_shares_its_process_with_eager_alone(monkeypatch):
-    workers = Workers(monkeypatch)
+    asks = Workers(monkeypatch)
     run.run_plan(asked("jit", "slow", processes=2), Reporter())
     pairs = [("toy-eager", "toy-jit"), ("toy-eager", "toy-slow")]
-    assert workers.jobs == [(process, modes) for process in range(3) for modes in pairs]
+    assert asks.jobs == [(process, modes) for process in range(3) for modes in pairs]
+
+
+def test_a_worker_imports_its_framework_before_it_waits_and_takes_a_core_after(monkeypatch):
+    order = []
+
+    class Turn:
+        def readline(self):
+            order.append("framework" if "wave" in sys.modules else "nothing")
+            return ""
+
+    monkeypatch.delitem(sys.modules, "wave", raising=False)
+    monkeypatch.setattr(toy_framework.Toy, "module", "wave")
+    monkeypatch.setattr(sys, "stdin", Turn())
+    monkeypatch.setattr(worker.environment, "pin", lambda *_, **__: order.append("core"))
+    assert isinstance(worker.perform(Job("environment", mode="toy-jit"), waits=True), Bare)
+    assert order == ["framework", "core"]
+
+
+def test_workers_of_one_mode_start_for_as_many_processes_as_there_are_cores(monkeypatch):
+    monkeypatch.setattr(comparison, "usual_threads", lambda: 2)
+    plan, started = asked("jit", processes=5), []
+    with monkeypatch.context() as context:
+        Workers(context)
+        context.setattr(workers.Workers, "ahead", lambda _, jobs: started.append([job.process for job in jobs]))
+        run.run_plan(plan, Reporter())
+    assert [each for each in started if each] == [[1, 2], [3, 4], [5]]
 
 
 @pytest.mark.parametrize(
@@ -373,18 +404,18 @@ def test_what_a_worker_tells_is_what_is_heard():
 
 
 def test_a_mode_that_was_ended_at_its_limit_says_how_far_it_came_and_is_not_asked_again(monkeypatch):
-    workers = Workers(monkeypatch, {(1, "toy-slow")})
+    asks = Workers(monkeypatch, {(1, "toy-slow")})
     found = run.run_plan(asked("jit", "slow", processes=3), Reporter())
     assert found.verdict.refused == {"slow": "unsupported: 2 of 8 calls in 300 s"}
     assert set(found.verdict.steady.values) == {"eager", "jit"}
-    assert [modes for process, modes in workers.jobs if process].count(("toy-eager", "toy-slow")) == 1
+    assert [modes for process, modes in asks.jobs if process].count(("toy-eager", "toy-slow")) == 1
 
 
 def test_a_first_process_that_was_ended_leaves_the_other_modes_and_eager(monkeypatch):
-    workers = Workers(monkeypatch, {(0, "toy-slow"), (1, "toy-slow"), (0, "toy-jit"), (1, "toy-jit")})
+    asks = Workers(monkeypatch, {(0, "toy-slow"), (1, "toy-slow"), (0, "toy-jit"), (1, "toy-jit")})
     found = run.run_plan(asked("jit", "slow", processes=3), Reporter())
     assert found.verdict.refused == dict.fromkeys(("jit", "slow"), "unsupported: 2 of 8 calls in 300 s")
-    assert (0, ("toy-eager",)) in workers.jobs
+    assert (0, ("toy-eager",)) in asks.jobs
     assert set(found.verdict.steady.values) == {"eager"}
 
 
@@ -430,7 +461,7 @@ def test_a_worker_that_dies_before_a_compiled_mode_is_the_users_to_mend(monkeypa
     def dies(job, limit, heard):
         raise WorkerError("the worker died of SIGSEGV", "made call 1 in eager")
 
-    monkeypatch.setattr(workers, "ask", dies)
+    answered_by(monkeypatch, dies)
     with pytest.raises(FunctionError, match=r"f\.py:loss: the worker died of SIGSEGV"):
         run.run_plan(asked("jit", processes=3), Reporter())
 
@@ -440,14 +471,14 @@ def test_a_framework_that_compiles_nothing_says_so():
 
 
 def test_what_is_wrong_with_the_users_file_ends_the_question(monkeypatch):
-    monkeypatch.setattr(workers, "ask", lambda *_: FunctionFault("mine.py:3: no", InputsError.exit_code))
+    answered_by(monkeypatch, lambda *_: FunctionFault("mine.py:3: no", InputsError.exit_code))
     with pytest.raises(InputsError, match=r"mine\.py:3: no"):
         run.run_plan(asked("jit", processes=3), Reporter())
 
 
 @pytest.mark.slow
 def test_failures_alone_are_an_error(monkeypatch):
-    monkeypatch.setattr(workers, "ask", lambda job, *_: failure(job, "KeyboardInterrupt (mine.py:3)"))
+    answered_by(monkeypatch, lambda job, *_: failure(job, "KeyboardInterrupt (mine.py:3)"))
     with pytest.raises(FunctionError, match=r"f\.py:loss: KeyboardInterrupt \(mine\.py:3\)"):
         run.run_plan(asked("jit", processes=0), Reporter())
 

@@ -29,6 +29,7 @@ from compare.run.progress import Reporter
 from compare.steps import CallTimes, FirstCall
 from tests.compare.test_framework_own import answered
 from tests.helpers import toy_framework
+from tests.helpers.asked_here import answered_by
 from tests.helpers.plans import plan_of
 
 pytestmark = pytest.mark.usefixtures("toy")
@@ -44,7 +45,7 @@ class Asked:
 
     def __init__(self, monkeypatch, stopped=None):
         self.jobs, self.stopped = [], stopped
-        monkeypatch.setattr(workers, "ask", self)
+        answered_by(monkeypatch, self)
         monkeypatch.setattr(run, "run_job", lambda *_: Bare(environment=Environment()))
 
     def __call__(self, job, limit, heard):
