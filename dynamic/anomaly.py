@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import ref
 
 import numpy as np
@@ -27,7 +27,6 @@ from dynamic.tensor import Tensor, wrap
 from graphs import dispatch, ir, promotion, tree
 from graphs.blocks import Block, Table, enter, undo_after
 from graphs.builder import Builder
-from graphs.drawing import Diagram, GraphDrawing, Item, Link
 from graphs.errors import AnomalyError, user_line
 from graphs.ir import GradientLine, Graph
 from graphs.op import Attrs, Op
@@ -35,6 +34,9 @@ from graphs.ops.shapes import owner_of
 from graphs.reverse import total
 from graphs.spec import TensorSpec, spec_of
 from graphs.wrong_calls import anomaly
+
+if TYPE_CHECKING:
+    from graphs.drawing import Diagram, GraphDrawing
 
 _VISITS = {visit.__code__, carry.__code__}  # the frames of backward that are busy with one node, their local `node`
 _warnings: ContextVar[Any] = umath._extobj_contextvar  # in which NumPy keeps when to warn: `np.seterr` is Python
@@ -284,6 +286,8 @@ class Tape:
         known, else by op. Memory that several nodes save counts at the first of them; the memory of leaves does not
         count.
         """
+        from graphs.drawing import GraphDrawing
+
         drawing = GraphDrawing(self._diagram(), unfold)
         if path is not None:
             drawing.save(path)
@@ -293,6 +297,8 @@ class Tape:
         return self.draw().svg()
 
     def _diagram(self) -> Diagram:
+        from graphs.drawing import Diagram, Item, Link
+
         items, links = [], []
         last = len(self._number) - 1
         counted = {id(owner_of(tensor._data)) for leaf in self.leaves if (tensor := leaf.tensor()) is not None}

@@ -11,7 +11,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache, partial
-from importlib.metadata import packages_distributions, version
 from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
@@ -149,6 +148,8 @@ class Engine(ABC):
     @property
     def version(self) -> str:
         """Return the installed version of the distribution that has the module; TensorFlow has several such."""
+        from importlib.metadata import version  # imported here: it is a tenth of a worker's start
+
         return version(_distribution(self.module))
 
     @property
@@ -486,4 +487,6 @@ class Ops(EngineRole):
 @cache
 def _distribution(module: str) -> str:
     """Return the distribution that a module was installed by; cached, because the search reads all metadata."""
+    from importlib.metadata import packages_distributions
+
     return packages_distributions()[module][0]

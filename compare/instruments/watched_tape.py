@@ -369,6 +369,8 @@ class _LineLog:
 
 _HERE = f"{Path(__file__).name}:"
 _CALLER = 2  # frames from `_LineLog.note` past the observer, to the kernel's caller
+WINDOW = 200
+"""The kernels of a step that are aligned at once with the arrays that the tape reports."""
 _NEAR = 64  # arrays searched for a view's owner; of an older owner a view counts as new bytes
 
 
@@ -400,12 +402,22 @@ def _watch_step(case: Case, arguments: Sequence[Any], kernels: Sequence[LineKern
 
 
 def align_lines(kernels: Sequence[LineKernel], made: Sequence[tuple[Any, ...]]) -> list[str]:
-    """Return the line of each array that the tape reports, by the recorded kernels; "" where they do not agree."""
+    """Return the line of each array that the tape reports, by the recorded kernels; "" where they do not agree.
+
+    Where they differ, the next `WINDOW` of each are aligned: all at once would take the square of their number.
+    """
     results = [kernel.result for kernel in kernels]
-    if results == list(made):
-        return [kernel.op.line for kernel in kernels]
-    lines = [""] * len(made)
-    for block in SequenceMatcher(None, results, made, autojunk=False).get_matching_blocks():
-        for i in range(block.size):
-            lines[block.b + i] = kernels[block.a + i].op.line
+    lines, at, to = [""] * len(made), 0, 0
+    while at < len(results) and to < len(made):
+        if results[at] == made[to]:
+            lines[to] = kernels[at].op.line
+            at, to = at + 1, to + 1
+            continue
+        near = SequenceMatcher(None, results[at : at + WINDOW], made[to : to + WINDOW], autojunk=False)
+        *blocks, _ = near.get_matching_blocks()
+        for block in blocks:
+            for i in range(block.size):
+                lines[to + block.b + i] = kernels[at + block.a + i].op.line
+        ahead = (blocks[-1].a + blocks[-1].size, blocks[-1].b + blocks[-1].size) if blocks else (WINDOW, WINDOW)
+        at, to = at + ahead[0], to + ahead[1]
     return lines

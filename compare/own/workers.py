@@ -19,7 +19,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -414,6 +413,8 @@ def _place(plans: Sequence[ComparisonPlan]) -> Path:
 
 def _identity(plan: ComparisonPlan) -> dict[str, Any]:
     """Return all that the answers to a plan depend on."""
+    from importlib.metadata import version  # imported here: it is a tenth of a worker's start
+
     subject, situation = plan.subject, plan.situation
     asked = {name: value for name, value in asdict(situation).items() if name not in FREE}
     places = [place.rpartition(":")[0] for place in (subject.function, subject.inputs)]

@@ -10,13 +10,12 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from textwrap import fill
-from typing import Any, Literal, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
 
 import numpy as np
 
 from graphs import dims, dispatch, tree
 from graphs.dims import Shape
-from graphs.drawing import GraphDrawing, MappedBuffer, MemoryMap
 from graphs.errors import ArtifactError, DTypeError, GraphError, ShapeError, escape_html, locate
 from graphs.files import write_file
 from graphs.ir import Graph, Node
@@ -31,6 +30,9 @@ from static.codegen.lowering import LoweredGraph, describe_node
 from static.passes import pipeline
 from static.passes.pipeline import Ran
 from static.trace.tracing import TracedFunction, is_traced, static_key
+
+if TYPE_CHECKING:
+    from graphs.drawing import GraphDrawing, MemoryMap
 
 BINDINGS = 64  # sizes of one symbolic executable whose plans are kept
 
@@ -305,6 +307,8 @@ class Executable:
         The name of a buffer lists the values that lie in it, one after the other. Raises GraphError before the first
         call of a symbolic graph.
         """
+        from graphs.drawing import MappedBuffer, MemoryMap
+
         last = self.binding
         order, program = self.program.schedule, self.program
         tenants: dict[Node, list[str]] = {buffer: [] for buffer in (order.lives if program.planned else ())}

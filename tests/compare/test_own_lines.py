@@ -186,6 +186,18 @@ def test_arrays_that_no_kernel_was_recorded_for_have_no_line():
     assert align_lines(kernels, [(1,), (7,), (2,)]) == ["a:1", "", "a:2"]
 
 
+@pytest.mark.parametrize("gone", [0, 1, 300])
+def test_a_long_step_that_differs_in_places_is_aligned_around_them(gone):
+    """The steps of an adaptive solver, whose watched run takes some kernels more, or leaves some out."""
+    kernels = [LineKernel(LineOp(f"a:{n % 50}", 0.0), (n % 50,)) for n in range(40_000)]
+    made = [(kernel.result, kernel.op.line) for kernel in kernels]
+    made = [*made[:500], *[((99,), "")] * 3, *made[500 + gone : 20_000], ((98,), ""), *made[20_000:]]
+    found = align_lines(kernels, [result for result, _ in made])
+    wrong = [line for line, (_, right) in zip(found, made, strict=True) if line != right]
+    assert len(wrong) <= 400
+    assert not [line for line in wrong if line and gone == 0]
+
+
 def test_saved_nodes_of_a_step_without_backward_are_none():
     case = case_of(mlp, inputs(), False, None)
     executable = static.compile(mlp, *inputs()[0])

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import Any
@@ -99,6 +98,8 @@ class GraphDuel(Engine):
     @property
     def version(self) -> str:
         """Return the installed version, or "not installed" for a checkout."""
+        from importlib.metadata import PackageNotFoundError, version  # imported here: it is a tenth of a worker's start
+
         try:
             return version(self.package)
         except PackageNotFoundError:
