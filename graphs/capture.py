@@ -10,6 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from threading import get_ident
 from typing import Any, NamedTuple, Protocol
+from weakref import finalize, ref
+
+import numpy as np
 
 from graphs.blocks import Table
 from graphs.spec import TensorSpec, spec_of
@@ -41,11 +44,60 @@ class Guard(NamedTuple):
         """The current value of the attribute."""
         return getattr(self.owner, self.attribute)
 
+    @property
+    def varies(self) -> bool:
+        """Whether the value of a tensor changes so often that new graphs decide by it in each call."""
+        return isinstance(self.owner, DecidingValue) and self.owner.varies
+
     def __str__(self) -> str:
-        return f"{type(self.owner).__name__}.{self.attribute.lstrip('_')} was {self.value!r}"
+        name = getattr(self.owner, "name", type(self.owner).__name__)
+        return f"{name}.{self.attribute.lstrip('_')} was {self.value!r}"
 
 
 Guards = dict[tuple[int, str], Guard]
+LARGEST_DECIDING, MOST_VALUES = 4096, 4
+"""The bytes of a tensor by which Python may decide, and the number of its values for which there are graphs."""
+
+
+class DecidingValue:
+    """The value of a tensor that a traced function reads, where Python has decided by it: the owner of a guard."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = ref(source)
+        self._values: set[bytes] = set()
+        self.name = f"a tensor {spec_of(source)}"
+
+    @property
+    def value(self) -> bytes:
+        """The present bytes of the tensor; none where it is gone."""
+        source = self._source()
+        return b"" if source is None else np.asarray(source.captured_array()).tobytes()
+
+    @property
+    def varies(self) -> bool:
+        """Whether it had too many values when it was asked for: no further graph holds for one of them alone."""
+        return len(self._values) > MOST_VALUES
+
+    def note(self) -> None:
+        """Note the present value, which a trace asks for."""
+        self._values.add(self.value)
+
+
+_deciding: dict[int, DecidingValue] = {}
+
+
+def deciding_value(source: Source) -> DecidingValue | None:
+    """Return the value of a tensor for a guard; None for a large one, one that is trained, and one that varies much."""
+    if isinstance(source, Fresh) or getattr(source, "requires_grad", False):
+        return None
+    if np.asarray(source.captured_array()).nbytes > LARGEST_DECIDING:
+        return None
+    if id(source) not in _deciding:
+        _deciding[id(source)] = DecidingValue(source)
+        finalize(source, _deciding.pop, id(source), None)
+    value = _deciding[id(source)]
+    value.note()
+    return None if value.varies else value
 
 
 class Fresh:

@@ -63,8 +63,11 @@ class TriedChange:
 
     @property
     def helps(self) -> bool:
-        """Whether it costs less than the usual mode: beyond the smallest effect, and a call is not slower."""
-        return not self.refused and not self._slower and self.gain > 1 + SMALLEST_EFFECT
+        """Whether it costs less than the usual mode, and a call is not slower; or as much, and a call is faster."""
+        if self.refused or self.call is None or self._slower:
+            return False
+        is_faster = self.call.side(SMALLEST_EFFECT) == "below"
+        return self.gain > (1 - SMALLEST_EFFECT if is_faster else 1 + SMALLEST_EFFECT)
 
     @property
     def trades(self) -> bool:

@@ -188,7 +188,8 @@ class Jitted:
         self.stats.compile_seconds += time.perf_counter() - start
         self.stats.compiles += 1
         self.stats.reasons.append(reason)
-        self._guards.update({(id(guard.owner), guard.attribute): guard for guard in executable.traced.guards})
+        self._guards |= {(id(guard.owner), guard.attribute): guard for guard in executable.traced.guards}
+        self._guards = {key: guard for key, guard in self._guards.items() if not guard.varies}
         self._look()
         self._cache.keep((*key[:3], self._guarded), executable)
         return executable
@@ -460,7 +461,13 @@ def key_difference(before: Any, now: Any, labels: Sequence[str]) -> str:
         for axis, (old, new) in enumerate(zip(old_shape, shape, strict=True)):
             if str(old) != str(new):
                 return f"{label}: dim {axis} was {old}, now {new}"
-    return "a module was in another mode" if before[3] != now[3] else "evicted before"
+    return _guard_difference(before[3], now[3])
+
+
+def _guard_difference(before: tuple[Any, ...], now: tuple[Any, ...]) -> str:
+    if any(isinstance(value, bytes) for value in {*now} ^ {*before}):
+        return "a tensor that Python decided by had another value"
+    return "a module was in another mode" if before != now else "evicted before"
 
 
 def remedy(reason: str, shapes: str, refused: bool = False) -> str:

@@ -29,7 +29,7 @@ from graphs.ir import Node
 from graphs.op import Op
 from graphs.ops.movement import astype, stop_gradient
 from graphs.surface import Surface
-from static.trace.views import between, check_shape, is_row_major, known_value, present
+from static.trace.views import between, check_shape, decided_value, is_row_major, known_value, present
 
 _OF_NUMBERS = frozenset(name for kind in (int, float) for name in dir(kind) if not name.startswith("_"))
 
@@ -146,8 +146,11 @@ class Symbol(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
         return self._known("item()", "keep it a tensor")
 
     def _known(self, use: str, instead: str, first: str = "") -> np.ndarray[Any, Any]:
-        """Return the value where it follows from constants alone. Raises ControlFlowError elsewhere."""
-        if (value := self._constant()) is None:
+        """Return the value where it follows from constants and small tensors that are read.
+
+        Raises ControlFlowError elsewhere.
+        """
+        if (value := self._constant()) is None and (value := decided_value(self)) is None:
             raise self._unknown_value_error(use, instead, first)
         return value
 

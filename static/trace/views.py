@@ -15,8 +15,9 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from graphs.builder import Builder
+from graphs.capture import DecidingValue, Guard, deciding_value
 from graphs.dims import Dim, Shape
-from graphs.dispatch import compute, execute
+from graphs.dispatch import BROKEN_RULES, compute, execute
 from graphs.errors import GraphError, locate
 from graphs.frontends.torch.shapes import check_view
 from graphs.ir import Node
@@ -260,3 +261,68 @@ class KnownValues:
 
 
 _known: WeakKeyDictionary[Builder, KnownValues] = WeakKeyDictionary()
+
+
+def decided_value(symbol: Any) -> np.ndarray[Any, Any] | None:
+    """Return the value of a symbol that follows from constants and from small tensors that the function reads.
+
+    The values of these tensors are guards of the trace then: with others the function is traced again. None where only
+    a run can tell the value, or where more than `MOST_NODES` lead to it.
+    """
+    reading = _Reading()
+    value = reading.value(symbol.builder, present(symbol.builder, symbol.node))
+    if value is None:
+        return None
+    outermost = symbol.builder
+    while outermost.parent is not None:
+        outermost = outermost.parent
+    for owner in reading.owners:
+        outermost.guards[id(owner), "value"] = Guard(owner, "value", owner.value)
+    return value
+
+
+MOST_NODES = 200
+"""The number of nodes through which a value is followed to the constants and tensors that it follows from."""
+
+
+class _Reading:
+    """The values of nodes that follow from constants and read tensors, and the `owners` of these tensors' guards."""
+
+    def __init__(self) -> None:
+        self.owners: list[DecidingValue] = []
+        self._values: dict[Node, np.ndarray[Any, Any] | None] = {}
+
+    def value(self, builder: Builder, node: Node) -> np.ndarray[Any, Any] | None:
+        if node not in self._values and len(self._values) < MOST_NODES:
+            self._values[node] = None
+            self._values[node] = self._compute(builder, node)
+        return self._values.get(node)
+
+    def _compute(self, builder: Builder, node: Node) -> np.ndarray[Any, Any] | None:
+        if node.is_constant:
+            value = node.attrs["value"]
+            return None if isinstance(value, Dim) else np.asarray(value, node.attrs["dtype"])
+        if node.is_input:
+            return self._read(builder, node)
+        if node.subgraphs or node.op.may_have_effect:
+            return None
+        sources = []
+        for source in node.inputs:  # one by one, as most values end at an argument
+            if (value := self.value(builder, source)) is None:
+                return None
+            sources.append(value)
+        try:
+            return execute(node.op, sources, dict(node.attrs))
+        except BROKEN_RULES:
+            return None
+
+    def _read(self, builder: Builder, node: Node) -> np.ndarray[Any, Any] | None:
+        """Return the value of an input that stands for a tensor which is read; of an inner graph, for an outer node."""
+        if builder.parent is not None:
+            outer = next((outer for outer, inner in builder.captured.items() if inner is node), None)
+            return None if outer is None else self.value(builder.parent, present(builder.parent, outer))
+        source = next((source for source, read in (builder.reads or {}).values() if read is node), None)
+        if source is None or (owner := deciding_value(source)) is None:
+            return None
+        self.owners.append(owner)
+        return np.array(source.captured_array())

@@ -9,7 +9,7 @@ import dynamic as torch
 import static
 from dynamic import nn
 from dynamic.nn import functional as F  # noqa: N812
-from graphs import tree
+from graphs import capture, tree
 from graphs.errors import DTypeError, GraphError, ShapeError
 
 RNG = np.random.default_rng(0)
@@ -156,8 +156,48 @@ def test_what_is_made_of_tensors_alone_is_made_anew_in_each_call():
     assert step.stats.compiles == 1
 
 
-def test_a_trace_decides_by_no_value_of_a_tensor():
-    w = torch.tensor(np.ones(3, np.float32))
+@pytest.mark.parametrize("convert", [False, True])
+def test_python_decides_by_a_small_tensor_that_is_read_and_a_guard_holds_its_value(convert):
+    which = torch.tensor(np.array([True, False]))
+
+    def f(x):
+        columns = [x * 2, x] if which[0] and not which[1] else [x]  # another structure on each path
+        return columns if which.any() else [*columns, x]
+
+    step, x = static.jit(f, convert=convert), np.ones(3, np.float32)
+    compiled = static.compile(f, x, convert=convert)
+    for values in ([True, False], [False, False], [True, True], [True, False]):
+        which.copy_(torch.tensor(values))
+        found = [column.tolist() for column in step(x)]
+        assert found == [column.tolist() for column in f(torch.tensor(x))]
+    assert step.stats.compiles == 3
+    assert step.stats.reasons[1:] == ["a tensor that Python decided by had another value"] * 2
+    which.zero_()
+    with pytest.raises(GraphError, match=r"compiled while a tensor bool\[2\]\.value was"):
+        compiled(x)
+
+
+def test_a_tensor_that_varies_much_decides_no_longer():
+    count, x = torch.tensor(np.float32(0)), np.ones(3, np.float32)
+
+    def staged(x):
+        return x * 2 if count > 2 else x
+
+    steps = {convert: static.jit(staged, convert=convert) for convert in (False, True)}
+    for number in range(6):
+        count.fill_(number)
+        np.testing.assert_array_equal(steps[True](x), staged(x))
+        if number < capture.MOST_VALUES:
+            np.testing.assert_array_equal(steps[False](x), staged(x))
+    assert steps[True].stats.compiles == capture.MOST_VALUES + 1  # the last with both branches in its graph
+    with pytest.raises(GraphError, match="if"):
+        steps[False](x)
+
+
+@pytest.mark.parametrize(
+    "w", [torch.ones(3, requires_grad=True), torch.ones(2000)], ids=["one that is trained", "a large one"]
+)
+def test_a_trace_decides_by_no_value_of_another_tensor(w):
     with pytest.raises(GraphError, match="if"):
         static.jit(lambda x: x * 2 if w.sum() > 0 else x)(np.ones(3, np.float32))
 

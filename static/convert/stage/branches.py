@@ -44,6 +44,7 @@ from static.convert.stage.unknown import (
     plain,
     read,
     refuse,
+    settle_test,
     settle_value,
     truth,
     weak,
@@ -174,6 +175,7 @@ NOTHING = Variables((), tuple, lambda _: None)
 
 def branch(test: Any, then: Block, otherwise: Block, variables: Variables, live: Sequence[str]) -> None:
     """Do `if test: then() else: otherwise()`; the variables in `live` are read later."""
+    test = settle_test(test)
     if not is_symbol(test):
         (then if test else otherwise)()
         return
@@ -202,6 +204,7 @@ def branch(test: Any, then: Block, otherwise: Block, variables: Variables, live:
 
 def choose(test: Any, then: Block, otherwise: Block) -> Any:
     """Return `then() if test else otherwise()`."""
+    test = settle_test(test)
     if not is_symbol(test):
         return then() if test else otherwise()
     (value,) = branch_values(truth(test), [lambda: [otherwise()], lambda: [then()]], ["the value"])
@@ -210,8 +213,9 @@ def choose(test: Any, then: Block, otherwise: Block) -> Any:
 
 def both(first: Any, second: Block) -> Any:
     """Return `first and second()`."""
-    if not is_symbol(first):
-        return first and second()
+    known = settle_test(first)
+    if not is_symbol(known):
+        return second() if known else first
     test = truth(first)
     first = test if first.dtype == test.dtype else first
     (value,) = branch_values(test, [lambda: [first], lambda: [second()]], ["the value of `and`"])
@@ -220,8 +224,9 @@ def both(first: Any, second: Block) -> Any:
 
 def any_of(first: Any, second: Block) -> Any:
     """Return `first or second()`."""
-    if not is_symbol(first):
-        return first or second()
+    known = settle_test(first)
+    if not is_symbol(known):
+        return first if known else second()
     test = truth(first)
     first = test if first.dtype == test.dtype else first
     (value,) = branch_values(test, [lambda: [second()], lambda: [first]], ["the value of `or`"])

@@ -24,6 +24,7 @@ from graphs.ops.movement import astype, reshape
 from static.convert.stage.conversion import class_attribute, part
 from static.trace.symbol import Symbol
 from static.trace.tracing import current
+from static.trace.views import decided_value
 
 
 def refuse(message: str) -> NoReturn:
@@ -135,6 +136,14 @@ def truth(value: Symbol) -> Symbol:
         raise ShapeError(locate(f"if: the truth of {value.node.spec} is ambiguous; use any() or all()"))
     scalar = reshape(value, ()) if value.shape else value
     return weak(scalar if scalar.dtype == np.bool_ else not_equal(scalar, 0))
+
+
+def settle_test(test: Any) -> Any:
+    """Return a test, as a bool where it follows from constants and from small tensors that the function reads."""
+    if not is_symbol(test) or any(size != 1 for size in test.shape):
+        return test
+    value = decided_value(test)
+    return test if value is None else bool(value)
 
 
 def negate(value: Any) -> Any:
