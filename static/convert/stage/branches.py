@@ -213,9 +213,9 @@ def choose(test: Any, then: Block, otherwise: Block) -> Any:
 
 def both(first: Any, second: Block) -> Any:
     """Return `first and second()`."""
-    known = settle_test(first)
-    if not is_symbol(known):
-        return second() if known else first
+    test = settle_test(first)
+    if not is_symbol(test):
+        return second() if test else first
     test = truth(first)
     first = test if first.dtype == test.dtype else first
     (value,) = branch_values(test, [lambda: [first], lambda: [second()]], ["the value of `and`"])
@@ -224,9 +224,9 @@ def both(first: Any, second: Block) -> Any:
 
 def any_of(first: Any, second: Block) -> Any:
     """Return `first or second()`."""
-    known = settle_test(first)
-    if not is_symbol(known):
-        return first if known else second()
+    test = settle_test(first)
+    if not is_symbol(test):
+        return first if test else second()
     test = truth(first)
     first = test if first.dtype == test.dtype else first
     (value,) = branch_values(test, [lambda: [second()], lambda: [first]], ["the value of `or`"])
