@@ -346,10 +346,12 @@ class Donations:
 
     def __init__(self) -> None:
         self._calls: defaultdict[int, WeakSet[_OwnCall]] = defaultdict(WeakSet)
+        self._bound: WeakSet[_OwnCall] = WeakSet()
 
     def bind(self, built: Callable[..., Any], args: tuple[Any, ...]) -> BoundCall:
         """Bind a call with copies of its arrays; a run whose copies were donated is given new ones by `kept`."""
         call = _OwnCall(built, args)
+        self._bound.add(call)
         for leaf in _arrays(args):
             self._calls[id(leaf)].add(call)
         return BoundCall(call.run, call.result, call.now.within)
@@ -369,16 +371,24 @@ class Donations:
 
     def go_on(self) -> None:
         """Make every call ready whose copies were donated: it goes on from what came back."""
-        for call in {call for calls in self._calls.values() for call in calls}:
+        for call in self._bound:
             if call.is_spent:
                 call.go_on()
 
 
 class _OwnCall:
+    """A call with arguments of its own, which may be donated: it can be given new copies, or go on as a loop does.
+
+    Going on is timed with the call, so that all which is the same each time is found in the first: `moves` has for each
+    argument the part of the result that takes its place, `KEPT` or `COPIED`, and `donor` is the first that is donated.
+    """
+
     def __init__(self, built: Callable[..., Any], args: tuple[Any, ...]) -> None:
         self.built, self.args = built, args  # which also keeps the ids of the arrays
         self.returned: Any = None
-        self.donates = self.went_on = False
+        self.donor: int | None = None
+        self.moves: list[int] = []
+        self.went_on = False
         self.renew()
 
     def renew(self) -> None:
@@ -390,25 +400,35 @@ class _OwnCall:
 
     def go_on(self) -> None:
         """Give the arguments that were donated what came back in their place, as a loop does; copies if nothing did."""
-        parts = [self.returned, *(self.returned if isinstance(self.returned, (tuple, list)) else ())]
-        own: list[Any] = []
-        for argument, written in zip(self.own, self.args, strict=True):
-            if not _is_spent(argument):
-                own.append(argument)
-                continue
-            spec = _spec(argument)
-            place = next((i for i, part in enumerate(parts) if _spec(part) == spec and not _is_spent(part)), None)
-            own.append(copy_arguments(written) if place is None else parts.pop(place))
+        if self.returned is None:  # what the first call returned was not kept
+            self.renew()
+            return
+        parts = _parts(self.returned)
+        self.moves = self.moves or self._find_moves(parts)
+        own = []
+        for argument, written, move in zip(self.own, self.args, self.moves, strict=True):
+            own.append(argument if move == KEPT else copy_arguments(written) if move == COPIED else parts[move])
         self._take(tuple(own))
         self.went_on = True
 
+    def _find_moves(self, parts: Sequence[Any]) -> list[int]:
+        free, moves = dict(enumerate(map(_spec, parts))), []
+        for argument in self.own:
+            spec = _spec(argument)
+            move = next((place for place, each in free.items() if each == spec and not _is_spent(parts[place])), COPIED)
+            moves.append(move if _is_spent(argument) else KEPT)
+            if moves[-1] >= 0:
+                free.pop(move)
+        return moves
+
     def _take(self, own: tuple[Any, ...]) -> None:
         """Bind the call to these arguments."""
-        self.own, self.copies, self.now = own, _arrays(own), bind_call(self.built, own)
+        self.own, self.now = own, bind_call(self.built, own)
+        self.watched = _arrays(own if self.donor is None else own[self.donor])
 
     def run(self) -> Any:
         """Run the call with the current arguments."""
-        if not self.donates:
+        if self.donor is None:
             return self.now.run()
         self.returned = self.now.run()
         return self.returned
@@ -420,9 +440,27 @@ class _OwnCall:
     @property
     def is_spent(self) -> bool:
         """Return whether a copy has been donated."""
-        spent = any(copy.is_deleted() for copy in self.copies)
-        self.donates |= spent
+        spent = any(array.is_deleted() for array in self.watched)
+        if spent and self.donor is None:
+            self.donor = next(place for place, argument in enumerate(self.own) if _is_spent(argument))
         return spent
+
+
+DEPTH = 2
+"""The depth of containers in a result to which parts are found: a step gives its value beside its gradients."""
+
+
+def _parts(returned: Any) -> list[Any]:
+    """Return a result, the items of its tuples and lists, and their items."""
+    parts = around = [returned]
+    for _ in range(DEPTH):
+        around = [item for part in around if isinstance(part, (tuple, list)) for item in part]
+        parts = [*parts, *around]
+    return parts
+
+
+KEPT, COPIED = -1, -2
+"""The moves of an argument that is not donated, and of one in whose place nothing comes back."""
 
 
 def _is_spent(tree: Any) -> bool:

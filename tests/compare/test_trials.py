@@ -1,5 +1,6 @@
 """The modes that a first look at a PyTorch step asks to be tried, by what Dynamo says; no PyTorch runs here."""
 
+import math
 from functools import partial
 
 import numpy as np
@@ -95,7 +96,7 @@ def test_nothing_said_is_nothing_to_try():
 def counting(**counts):
     """What makes graphs without kernels, by a part of a remedy's word; a remedy without a count fails."""
 
-    def count(keywords, _worthless):
+    def count(keywords, _worthless, _seconds):
         found = (made for part, made in counts.items() if part in str(keywords))
         return counts["usual"] if not keywords else next(found, None)
 
@@ -141,7 +142,8 @@ def test_a_count_ends_where_it_is_worth_no_try():
     assert not usual.outdoes(made(9, 1, 6.9), place=True)
     ends = []
 
-    def count(keywords, worthless):
+    def count(keywords, worthless, seconds):
+        assert seconds == (30.0 if keywords else math.inf)
         ends.append((not keywords, worthless(made(4, 0, 5.0)), worthless(made(4, 0, 9.0))))
         return made(4, 0, 8.0) if keywords else usual
 
@@ -149,6 +151,17 @@ def test_a_count_ends_where_it_is_worth_no_try():
     assert (True, False, False) in ends
     assert (False, True, True) in ends
     assert (False, False, True) in ends
+
+
+def test_a_count_of_a_short_step_has_some_seconds_all_the_same():
+    asked = []
+
+    def count(keywords, _worthless, seconds):
+        asked.append(seconds)
+        return made(3, 1, 0.2, SIZE)
+
+    trials.worth(trials.FirstLook.of({"varying": ["x 0"]}), count)
+    assert {*asked} == {math.inf, trials.LEAST_PATIENCE}
 
 
 def test_guards_are_skipped_where_they_are_dear():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import queue
 import random
@@ -269,8 +270,6 @@ def test_bytes_of_a_compiler_are_none_of_a_steps(monkeypatch):
 
 def test_each_call_of_jax_has_arrays_of_its_own():
     started("jax")
-    import functools
-
     import jax
     import jax.numpy as jnp
 
@@ -330,8 +329,6 @@ def test_a_step_that_tensorflow_compiles_with_the_options_of_a_mode_is_measured_
 def test_a_timed_call_of_jax_goes_on_from_what_came_back_for_what_it_donated():
     """As the user's loop does: new copies of many small arrays made a call take half as long again."""
     engine = started("jax")
-    import functools
-
     import jax
     import jax.numpy as jnp
 
@@ -353,6 +350,34 @@ def test_a_timed_call_of_jax_goes_on_from_what_came_back_for_what_it_donated():
         assert [float(state["n"]) for state, _ in counted[-1:]] == [3.0]
         assert [float(loss) for _, loss in counted] == [2.0] * 3
     assert [array.is_deleted() for array in (state["w"], x)] == [False, False]
+
+
+@pytest.mark.parametrize("depth", [0, 1, 2])
+def test_what_came_back_is_found_in_a_result_that_a_mode_has_wrapped(depth):
+    """A mode gives the step's value beside its gradients; copies of what it donated took as long as a small step."""
+    pytest.importorskip("jax")
+    import jax
+    import jax.numpy as jnp
+
+    from compare.engines import pytrees
+
+    @functools.partial(jax.jit, donate_argnums=(0,))
+    def step(state, x):
+        return [{"w": state[0]["w"] + x}], x
+
+    def wrapped(*args):
+        result = step(*args)
+        for _ in range(depth):
+            result = (result, ())
+        return result
+
+    call = pytrees._OwnCall(wrapped, ([{"w": jnp.zeros(3)}], jnp.ones(3)))
+    for number in range(4):
+        before = call.run()
+        assert call.is_spent
+        call.go_on()
+        assert number == 0 or any(part is call.own[0] for part in pytrees._parts(before)) == (depth < 2)
+    assert float(call.own[0][0]["w"][0]) == (3.0 if depth < 2 else 0.0)
 
 
 def test_variables_of_tensorflow_come_back_to_the_numbers_that_they_were_made_with():
