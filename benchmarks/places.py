@@ -1,9 +1,9 @@
 """Does `graphduel compare --where` tell what a place costs? `python -m benchmarks.places`, a row for each place.
 
 The three steps of `benchmarks/placed_steps.py` have blocks that repeat. The command finds the blocks and times each
-place. By hand the same is written as its author writes it: `module.compile()` of each block, and a loop. Each place by
-hand has fresh processes of its own and an empty cache, half of them before the command and half after it. First calls
-are compared by the wall, warm calls by the processor's time of one thread.
+place. By hand the same is as its author writes it: `torch.compile(model)`, `module.compile()` of each block, and a
+loop. Each place by hand has fresh processes of its own and an empty cache, half of them before the command. First
+calls are compared by the wall, warm calls by the processor's time of one thread.
 """
 
 from __future__ import annotations
@@ -46,10 +46,12 @@ def timed(name: str, mode: str) -> Seconds:
     modules = [value for value in values if isinstance(value, torch.nn.Module)]
     optimizers = [value for value in values if isinstance(value, torch.optim.Optimizer)]
     place, _, with_optimizer = mode.partition("-")
-    for module in modules:
-        for inner in [module] if place == "model" else module.modules():
-            if place in ("model", type(inner).__name__):
-                inner.compile()
+    if place == "model":  # `compile()` of a `Sequential` compiles its items one by one
+        for each in (name for name, value in list(vars(placed_steps).items()) if value in modules):
+            setattr(placed_steps, each, torch.compile(getattr(placed_steps, each)))
+    for inner in (inner for module in modules for inner in module.modules()):
+        if type(inner).__name__ == place:
+            inner.compile()
     for optimizer in optimizers if with_optimizer else ():
         optimizer.step = torch.compile(optimizer.step)
     function = torch.compile(step) if mode == "compile" else step
