@@ -229,3 +229,8 @@ def test_the_change_that_costs_least_over_a_pass_and_a_thousand_calls_comes_firs
 def test_the_answer_on_the_modes_of_the_user_leaves_out_what_was_tried():
     left = remedies.without_trials(records(Block=(COMPILE, 3.0, 1)))
     assert {mode for record in left for mode in getattr(record, "modes", ())} == {"eager", "compile"}
+
+
+def test_the_page_says_of_each_change_whether_it_gains():
+    found = records(Block=(COMPILE * 1.2, 0.1, 1), marked=(COMPILE, 14.0, 2))
+    assert [row[-1] for row in remedies.rows(remedies.tried_changes(found))[1:]] == ["gains", "gains at a price"]
