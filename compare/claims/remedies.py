@@ -360,8 +360,8 @@ def rows(tried: Sequence[TriedChange]) -> list[tuple[str, ...]]:
 
 
 def _row(each: TriedChange) -> tuple[str, ...]:
-    found = {"gains": each.helps, "gains at a price": each.trades, "spares memory": each.spares}
-    outcome = each.refused or next((said for said, is_so in found.items() if is_so), "gains nothing")
+    kinds = {"gains": each.helps, "gains at a price": each.trades, "spares memory": each.spares}
+    outcome = each.refused or next((said for said, is_so in kinds.items() if is_so), "gains nothing")
     counts = ("" if number is None else f"{number:,}" for number in (each.compiles, each.breaks))
     call = text.estimate(each.call) if each.call else ""
     memory = text.size(each.memory) if each.memory else ""
