@@ -30,6 +30,10 @@ from compare.subjects import origin
 from compare.subjects.subject import OURS, REPEATS, Asked, Modes, Situation, Subject, defines, words_of
 
 
+MOST = 4
+"""The number of workers that start at once, each of which holds its framework in memory until its turn."""
+
+
 @dataclass(frozen=True)
 class ComparisonPlan:
     """The jobs of a comparison. Fresh workers find function and calls at `source`; without one each job looks anew."""
@@ -296,11 +300,11 @@ def _times(plan: ComparisonPlan, runner: Runner, expected: int) -> Iterator[Job]
 
 
 def _next_jobs(plan: ComparisonPlan, right: Sequence[str], process: int) -> list[Job]:
-    """Return the time jobs of a process and of those after it whose workers start at once: one for each core."""
+    """Return the time jobs of a process and of those after it whose workers start at once: one a core, up to `MOST`."""
     jobs = list[Job]()
     for each in range(process, plan.processes[-1] + 1):
         turn = [plan.time(modes, each) for modes in plan.turn(right, each)]
-        if jobs and len(jobs) + len(turn) > usual_threads():
+        if jobs and len(jobs) + len(turn) > min(MOST, usual_threads()):
             break
         jobs += turn
     return jobs

@@ -80,13 +80,13 @@ def perform(
     started, there = None, environment.environment(facts)
     try:
         measure = handler(job)
-        if waits and job.mode:
-            _import_framework(job.mode)
         if spawned is not None:
             gc.freeze()  # in a process for this job alone, what is loaded need not be walked by each collection
             gc.enable()
         started = spawned and max(0.0, time.time() - spawned)
         if waits:
+            if job.mode:
+                _import_framework(job.mode)
             steps.now(steps.READY)
             sys.stdin.readline()
             _pin(job)
