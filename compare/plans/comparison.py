@@ -29,7 +29,6 @@ from compare.stats import LEAST
 from compare.subjects import origin
 from compare.subjects.subject import OURS, REPEATS, Asked, Modes, Situation, Subject, defines, words_of
 
-
 MOST = 4
 """The number of workers that start at once, each of which holds its framework in memory until its turn."""
 
