@@ -47,11 +47,14 @@ def selftest(
     threads: int,
 ) -> None:
     """Measure how often the harness finds a known slowdown or leak."""
+    from compare.errors import InputsError
     from compare.records import results
     from compare.run import executors, progress
     from compare.selftest import Trials, coverage_table, rates_table, run
     from compare.text import show_table
 
+    if threads > 1 and (none := _native()).startswith(NONE):
+        raise InputsError(f"--threads {threads}: only native code computes on several threads, and there is {none}")
     directory = options.folder(out, resume, "selftest", "selftest")
     wanted = comparisons or (QUICK if quick else Trials.comparisons)
     asked = {"comparisons": wanted, "own": max(1, wanted // 5), "leaks": max(2, wanted // 4), "seed": seed}
@@ -81,7 +84,7 @@ def selftest(
 
 PARTS = ("graphs", "static", "dynamic", "compare.claims", "compare.report", "compare.suite.stages")
 LIBRARIES = ("numpy", "optree", "networkx", "matplotlib", "msgspec", "rich", "jinja2", "psutil", "threadpoolctl")
-FINE = "fine"
+FINE, NONE = "fine", "none here"
 START_SECONDS = 60.0
 
 Rows = list[tuple[str, str]]
@@ -174,7 +177,7 @@ def _native() -> str:
     try:
         backend.choose_backend("native")
     except GraphError as error:
-        return f"none here: {error}"
+        return f"{NONE}: {error}"
     from static.native.target import host
 
     return f"for {host().cpu}"

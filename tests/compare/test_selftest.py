@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from compare import engines, selftest
 from compare.claims.evidence import Evidence, steady
+from compare.cli import checks
 from compare.cli.command import graphduel
 from compare.engines.graphduel.steps import GraphStep
 from compare.errors import CompareError, NothingMeasuredError, ResultsError
@@ -408,3 +409,12 @@ def test_no_two_processes_share_a_core(monkeypatch):
     for cores, at_once in ([3], 1), ([0, 1], 2), ([0, 1, 2, 3], 2), (None, 2):
         monkeypatch.setattr(selftest, "affinity", lambda cores=cores: cores)
         assert selftest.Trials().at_once == at_once
+
+
+def test_several_threads_without_native_code_are_refused_before_anything_is_measured(tmp_path, monkeypatch):
+    monkeypatch.setattr(checks, "_native", lambda: f"{checks.NONE}: backend='native' needs llvmlite")
+    out = tmp_path / "a"
+    done = CliRunner().invoke(graphduel, ["selftest", "--quick", "--threads", "2", "--out", str(out)])
+    assert done.exit_code == 2
+    assert "only native code computes on several threads, and there is none here: backend='native'" in done.output
+    assert not out.exists()
