@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from dynamic import grad_mode, inplace
 from dynamic.node import AfterLeaf, Edge, Handle, Hook, Keep, Leaf, Node, add_hook, turns
-from graphs import promotion, surface
+from graphs import capture, promotion, surface
 from graphs.dims import Sizes
 from graphs.errors import DTypeError, GraphError, InplaceError, NotDifferentiableError, OptionError, ShapeError, locate
 from graphs.frontends.torch import functions, printing, words
@@ -163,10 +163,12 @@ class Tensor(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
         """The value of a tensor with one element, as a Python number. Raises GraphError for more elements."""
         if self._data.size != 1:
             raise OptionError(locate(f"item() of a tensor with {self._data.size} elements; use tolist()"))
+        capture.hand_out(self)
         return self._data.item()
 
     def tolist(self) -> Any:
         """The values as nested lists."""
+        capture.hand_out(self)
         return self._data.tolist()
 
     def numpy(self, *, force: bool = False) -> Array:
@@ -190,6 +192,7 @@ class Tensor(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
             raise GraphError(
                 locate(f"the truth of a tensor with {self._data.size} elements is ambiguous; use any() or all()")
             )
+        capture.hand_out(self)
         return bool(self._data)
 
     def __float__(self) -> float:

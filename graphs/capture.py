@@ -50,7 +50,7 @@ class Guard(NamedTuple):
         return isinstance(self.owner, DecidingValue) and self.owner.varies
 
     def __str__(self) -> str:
-        name = getattr(self.owner, "name", type(self.owner).__name__)
+        name = self.owner.name if isinstance(self.owner, DecidingValue) else type(self.owner).__name__
         return f"{name}.{self.attribute.lstrip('_')} was {self.value!r}"
 
 
@@ -64,14 +64,17 @@ class DecidingValue:
 
     def __init__(self, source: Source) -> None:
         self._source = ref(source)
+        self._last = np.asarray(source.captured_array()).tobytes()
         self._values: set[bytes] = set()
         self.name = f"a tensor {spec_of(source)}"
 
     @property
     def value(self) -> bytes:
-        """The present bytes of the tensor; none where it is gone."""
+        """The present bytes of the tensor, or the last ones of one that is gone."""
         source = self._source()
-        return b"" if source is None else np.asarray(source.captured_array()).tobytes()
+        if source is not None:
+            self._last = np.asarray(source.captured_array()).tobytes()
+        return self._last
 
     @property
     def varies(self) -> bool:
@@ -112,6 +115,21 @@ class Fresh:
         self.captured_array, self.drawn, self.by_turn = make, drawn, by_turn
         spec: TensorSpec = spec_of(make() if like is None else like)
         self.shape, self.dtype = spec.shape, spec.dtype
+
+
+_handed: dict[int, DecidingValue] = {}
+
+
+def hand_out(source: Source) -> None:
+    """Enter the value of a tensor that is handed to Python as a guard of the trace that runs now, if any does."""
+    trace = trace_now()
+    if trace is None:
+        return
+    if id(source) not in _handed:
+        _handed[id(source)] = DecidingValue(source)
+        finalize(source, _handed.pop, id(source), None)
+    owner = _handed[id(source)]
+    trace[id(owner), "value"] = Guard(owner, "value", owner.value)
 
 
 Watcher = Callable[[], Guards | None]

@@ -89,7 +89,7 @@ class Symbol(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
         return f"Symbol({self.node.spec})"
 
     def __bool__(self) -> bool:
-        value = self._known(
+        value = self._decided(
             "a Python `if` or `while`, `and` or `or`",
             "choose values with graphs.where(condition, a, b), branches with graphs.cond, and loop with "
             "graphs.while_loop or graphs.scan",
@@ -105,13 +105,13 @@ class Symbol(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
     def __int__(self) -> int:
         if self._constant() is None and surface.is_stored():
             raise self._unknown_value_error("an element of a NumPy array", surface.REMEDY)
-        return int(self._known("int()", "keep it a tensor, or pass the number as a static argument"))
+        return int(self._decided("int()", "keep it a tensor, or pass the number as a static argument"))
 
     __trunc__ = __int__
 
     def __index__(self) -> int:
         remedy = "use graphs.take, graphs.fori_loop, or pass the number as a static argument"
-        return self._known("an index or range()", remedy).__index__()
+        return self._decided("an index or range()", remedy).__index__()
 
     def __array__(self, *_: Any, **__: Any) -> np.ndarray[Any, Any]:
         return self._known("a NumPy array", "use the functions in graphs")
@@ -146,13 +146,15 @@ class Symbol(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
         return self._known("item()", "keep it a tensor")
 
     def _known(self, use: str, instead: str, first: str = "") -> np.ndarray[Any, Any]:
-        """Return the value where it follows from constants and small tensors that are read.
-
-        Raises ControlFlowError elsewhere.
-        """
-        if (value := self._constant()) is None and (value := decided_value(self)) is None:
+        """Return the value where it follows from constants alone. Raises ControlFlowError elsewhere."""
+        if (value := self._constant()) is None:
             raise self._unknown_value_error(use, instead, first)
         return value
+
+    def _decided(self, use: str, instead: str, first: str = "") -> np.ndarray[Any, Any]:
+        """Return the value by which Python decides; it may follow from small tensors that are read, too."""
+        value = decided_value(self)
+        return self._known(use, instead, first) if value is None else value
 
     def _constant(self) -> np.ndarray[Any, Any] | None:
         """Return the value where it follows from constants alone, else None."""

@@ -177,6 +177,39 @@ def test_python_decides_by_a_small_tensor_that_is_read_and_a_guard_holds_its_val
         compiled(x)
 
 
+READS = {
+    "bool": lambda count, x: x * 2 if count else x,
+    "int": lambda count, x: x * int(count),
+    "float": lambda count, x: x * float(count),
+    "item": lambda count, x: x * count.item(),
+    "tolist": lambda count, x: x * count.tolist(),
+    "range": lambda count, x: x * len(range(count)),
+}
+
+
+@pytest.mark.parametrize("convert", [False, True])
+@pytest.mark.parametrize("read", READS.values(), ids=READS)
+def test_a_tensor_that_is_handed_to_python_is_read_again_in_the_next_call(read, convert):
+    """Its value was taken when the function was traced, and stayed so, without a word."""
+    count, x = torch.tensor(3), np.ones(3, np.float32)
+    step = static.jit(lambda x: read(count, x), convert=convert)
+    for value in (3, 0, 2, 3, 5, 6, 7):
+        count.fill_(value)
+        np.testing.assert_array_equal(step(x), read(count, torch.tensor(x)).numpy())
+    assert step.stats.compiles == 6
+
+
+def test_a_size_may_be_computed_and_a_number_that_is_computed_with_stays_a_tensor():
+    count, x = torch.tensor(3), np.ones(3, np.float32)
+    step = static.jit(lambda x: [x] * int(count + 1))
+    assert len(step(x)) == 4
+    count.fill_(1)
+    assert len(step(x)) == 2
+    for use in (float, lambda tensor: tensor.item()):
+        with pytest.raises(GraphError, match="keep it a tensor"):
+            static.jit(lambda x, use=use: x * use(count + 1))(x)
+
+
 def test_a_tensor_that_varies_much_decides_no_longer():
     count, x = torch.tensor(np.float32(0)), np.ones(3, np.float32)
 
