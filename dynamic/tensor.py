@@ -175,6 +175,7 @@ class Tensor(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
         """The array itself, sharing memory. Raises GraphError when the tensor requires a gradient, without `force`."""
         if self.requires_grad and not force:
             raise GraphError(locate("numpy() of a tensor that requires a gradient; use detach().numpy()"))
+        capture.hand_out(self)
         return self._data
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Array:
@@ -185,6 +186,7 @@ class Tensor(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
                     "use graphs.stack for a list of tensors, functions of graphs for one, or detach().numpy()"
                 )
             )
+        capture.hand_out(self)
         return np.array(self._data, dtype=dtype, copy=copy)
 
     def __bool__(self) -> bool:

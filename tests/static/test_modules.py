@@ -184,6 +184,8 @@ READS = {
     "item": lambda count, x: x * count.item(),
     "tolist": lambda count, x: x * count.tolist(),
     "range": lambda count, x: x * len(range(count)),
+    "numpy": lambda count, x: x * count.numpy(),
+    "asarray": lambda count, x: x * np.asarray(count),
 }
 
 
