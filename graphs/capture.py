@@ -54,6 +54,12 @@ class Guard(NamedTuple):
         return f"{name}.{self.attribute.lstrip('_')} was {self.value!r}"
 
 
+class _Void:
+    value = None
+
+
+VOID = Guard(_Void, "value", None)
+"""Stands in the place of a guard that no further graph has, so that the places of others stay."""
 Guards = dict[tuple[int, str], Guard]
 LARGEST_DECIDING, MOST_VALUES = 4096, 4
 """The bytes of a tensor by which Python may decide, and the number of its values for which there are graphs."""
@@ -86,7 +92,17 @@ class DecidingValue:
         self._values.add(self.value)
 
 
-_deciding: dict[int, DecidingValue] = {}
+Owners = dict[int, DecidingValue]
+_deciding: Owners = {}
+_handed: Owners = {}
+
+
+def _owner(owners: Owners, source: Source) -> DecidingValue:
+    """Return the value of a tensor by the tensor's id, which is forgotten with it."""
+    if id(source) not in owners:
+        owners[id(source)] = DecidingValue(source)
+        finalize(source, owners.pop, id(source), None)
+    return owners[id(source)]
 
 
 def deciding_value(source: Source) -> DecidingValue | None:
@@ -95,10 +111,7 @@ def deciding_value(source: Source) -> DecidingValue | None:
         return None
     if np.asarray(source.captured_array()).nbytes > LARGEST_DECIDING:
         return None
-    if id(source) not in _deciding:
-        _deciding[id(source)] = DecidingValue(source)
-        finalize(source, _deciding.pop, id(source), None)
-    value = _deciding[id(source)]
+    value = _owner(_deciding, source)
     value.note()
     return None if value.varies else value
 
@@ -117,19 +130,12 @@ class Fresh:
         self.shape, self.dtype = spec.shape, spec.dtype
 
 
-_handed: dict[int, DecidingValue] = {}
-
-
 def hand_out(source: Source) -> None:
     """Enter the value of a tensor that is handed to Python as a guard of the trace that runs now, if any does."""
     trace = trace_now()
-    if trace is None:
-        return
-    if id(source) not in _handed:
-        _handed[id(source)] = DecidingValue(source)
-        finalize(source, _handed.pop, id(source), None)
-    owner = _handed[id(source)]
-    trace[id(owner), "value"] = Guard(owner, "value", owner.value)
+    if trace is not None:
+        owner = _owner(_handed, source)
+        trace[id(owner), "value"] = Guard(owner, "value", owner.value)
 
 
 Watcher = Callable[[], Guards | None]

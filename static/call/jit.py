@@ -25,7 +25,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from graphs import tree
-from graphs.capture import Guards
+from graphs.capture import VOID, Guards
 from graphs.errors import DTypeError, ShapeError, ShapeLimitError, ShapeLimitWarning, locate, warn
 from graphs.spec import OfTensor, TensorSpec
 from static.call import policies
@@ -189,7 +189,7 @@ class Jitted:
         self.stats.compiles += 1
         self.stats.reasons.append(reason)
         self._guards |= {(id(guard.owner), guard.attribute): guard for guard in executable.traced.guards}
-        self._guards = {key: guard for key, guard in self._guards.items() if not guard.varies}
+        self._guards = {key: VOID if guard.varies else guard for key, guard in self._guards.items()}
         self._look()
         self._cache.keep((*key[:3], self._guarded), executable)
         return executable

@@ -212,6 +212,27 @@ def test_a_size_may_be_computed_and_a_number_that_is_computed_with_stays_a_tenso
             static.jit(lambda x, use=use: x * use(count + 1))(x)
 
 
+def test_the_guard_of_one_tensor_never_stands_for_that_of_another():
+    """A graph for one value of `first` was taken for that value of `second`, once `first` had varied too much."""
+    first, second, x = torch.tensor(1), torch.tensor(5), np.ones(3, np.float32)
+
+    def f(x, uses):
+        x = x * 2 if first > 0 else x
+        return (x * 3 if second > 3 else x) if uses else x
+
+    step = static.jit(f, convert=True)
+    step(x, False), step(x, True)
+    for number in (-1, -2, 3, -4, 5, -6):
+        first.fill_(number)
+        second.fill_(1 if number < -3 else 5)
+        for uses in (True, False):
+            np.testing.assert_array_equal(step(x, uses), f(torch.tensor(x), uses).numpy())
+    second.fill_(1)
+    first.fill_(-7)
+    for uses in (True, False):
+        np.testing.assert_array_equal(step(x, uses), f(torch.tensor(x), uses).numpy())
+
+
 def test_a_tensor_that_varies_much_decides_no_longer():
     count, x = torch.tensor(np.float32(0)), np.ones(3, np.float32)
 
