@@ -370,7 +370,8 @@ class Generators:
         undo_after(hold, partial(setattr, shared, "gauss_next", python[2]))
         undo_after(hold, partial(np.random.set_state, numpy))
         for generator, state in zip(self._own, own, strict=True):
-            undo_after(hold, partial(setattr, generator, "state", state))
+            for _ in range(2):  # NumPy divides large integers there, where Ctrl-C can end it: the other is made
+                undo_after(hold, partial(setattr, generator, "state", state))
         python, numpy, own = self._state
         random.setstate(python)
         np.random.set_state(numpy)  # noqa: NPY002  (whoever draws from it, in a function that is run again)
