@@ -19,13 +19,15 @@ SECTIONS = dict(SECTION.findall((ROOT / "docs" / "questions.md").read_text("utf-
 SHOWN = [question for question, text in SECTIONS.items() if "```text" in text]
 NUMBER = re.compile(r"\d[\d.,]*(?:\+\w+)?(?:e[+-]?\d+)?(?: ?(?:ns|µs|ms|s|min|B|[KM]iB|×|%)(?!\w))?")
 VERDICT = re.compile(r"^(?:Stay|Compile|Cannot tell|With|On|The answer)\b|.*\bBeside compile: ", re.DOTALL)
+PARTS = re.compile(r"(?<=: )[^:.,]+ #(?:, [^:.,]+ #)* and [^:.,]+ #")
 ANOTHER = "envs/torch-2.12"
 """The environment in the page's command; here it is that of the tests, which has the same version."""
 
 
 def outline(text):
-    """A text on one line, with `#` for each number and its unit."""
-    return NUMBER.sub("#", re.sub(r"\s+", " ", text)).strip()
+    """A text on one line, with `#` for each number and its unit; parts of a time stand in the order of their names."""
+    text = NUMBER.sub("#", re.sub(r"\s+", " ", text)).strip()
+    return PARTS.sub(lambda parts: ", ".join(sorted(re.split(", | and ", parts[0]))), text)
 
 
 @pytest.mark.slow

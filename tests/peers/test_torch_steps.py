@@ -392,6 +392,18 @@ def test_a_break_in_a_loop_whose_function_is_skipped_names_the_line(fresh):
     assert all(re.search(r"\(test_torch_steps\.py:\d+: layer\(part\)", reason) for reason in found.breaks)
 
 
+def test_a_break_in_a_function_that_is_inlined_has_that_functions_line_alone(fresh):
+    import torch
+
+    def scale(x):
+        return x / x.max().item()
+
+    found = compiled(fresh, lambda x: scale(x).sum(), [(torch.ones(2, 3),)])
+    ((reason, count),) = found.breaks.items()
+    assert count == 2  # in the function that calls, then in the one that is called
+    assert re.search(r" \(test_torch_steps\.py:\d+: return x / x\.max\(\)\.item\(\)\)\n", reason)
+
+
 def test_a_break_has_the_line_that_dynamo_traces_else_the_one_that_runs(monkeypatch):
     pytest.importorskip("torch")
     from torch._dynamo import utils

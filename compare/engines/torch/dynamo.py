@@ -162,11 +162,15 @@ def _breaks() -> Counter[str]:
 
 
 def _traced_places() -> list[Where]:
-    """Return the places in the stack of the code that Dynamo traces now, the innermost last."""
+    """Return the places in the stack of the code that Dynamo traces now, the innermost last.
+
+    Where it handles an error of a function that it had inlined, the stack is that of the error, which reaches further.
+    """
     from torch._guards import TracingContext
 
     try:
-        return [(frame.filename, frame.lineno or 0, frame.line or "") for frame in TracingContext.extract_stack()]
+        frames = getattr(sys.exception(), "real_stack", None) or TracingContext.extract_stack()
+        return [(frame.filename, frame.lineno or 0, frame.line or "") for frame in frames]
     except Exception:  # noqa: BLE001  (private to PyTorch: without it there is the line that runs)
         return []
 
