@@ -17,7 +17,7 @@ pytest.importorskip("jax")
 SECTION = re.compile(r"^## (.+)\n((?:(?!^## ).*\n)*)", re.MULTILINE)
 SECTIONS = dict(SECTION.findall((ROOT / "docs" / "questions.md").read_text("utf-8")))
 SHOWN = [question for question, text in SECTIONS.items() if "```text" in text]
-NUMBER = re.compile(r"\d[\d.,]*(?:\+\w+)?(?:e[+-]?\d+)?(?: ?(?:ns|µs|ms|s|min|B|[KM]iB|×|%)(?!\w))?")
+NUMBER = re.compile(r"\d+(?:[.,]\d+)*(?:\+\w+)?(?:e[+-]?\d+)?(?: ?(?:ns|µs|ms|s|min|B|[KM]iB|×|%)(?!\w))?")
 VERDICT = re.compile(r"^(?:Stay|Compile|Cannot tell|With|On|The answer)\b|.*\bBeside compile: ", re.DOTALL)
 PARTS = re.compile(r"(?<=: )[^:.,]+ #(?:, [^:.,]+ #)* and [^:.,]+ #")
 ANOTHER = "envs/torch-2.12"
