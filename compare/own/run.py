@@ -155,7 +155,7 @@ def _workers(
         plan, answers = plan.within(folder=str(own)), Answers.of(own, reporter.notice)
         execute = Workers(plan, reporter, answers)
         pool = Pool(Serial(raises=True), execute, ahead=execute.ahead)
-        with closing(execute):
+        with closing(execute.waiting):
             yield plan, Runner(answers, reporter, pool, plan.situation.limit, strict=True)
 
 

@@ -46,7 +46,7 @@ from compare.records.own import Bisection, FunctionFault, FunctionLook
 from compare.records.record import Failure, Record, Status, error_of, kind_of, records_of
 from compare.records.results import to_json, unfold
 from compare.run.environment import cache_folder, code_digest, environment
-from compare.run.processes import Worker, ask
+from compare.run.processes import WaitingWorkers, ask
 from compare.run.progress import Reporter
 from compare.run.worker import failure
 from compare.steps import CallTimes, FirstCall, Told
@@ -171,24 +171,13 @@ class Workers:
     plan: ComparisonPlan
     reporter: Reporter
     journal: Answers
-    waiting: dict[str, Worker] = field(default_factory=dict)
+    waiting: WaitingWorkers = field(default_factory=WaitingWorkers)
 
     def ahead(self, jobs: Sequence[Job]) -> None:
         """Start a worker for each of several jobs, and return when all of them wait for their turn."""
-        self.close()
         answered = {record.label for record in self.journal.earlier}
-        left = [job for job in jobs if job.title not in answered]
-        if len(left) > 1:
-            with suppress(WorkerError):  # told when its turn comes
-                for job in left:
-                    self.waiting[job.title] = Worker(self._equip(job), waits=True)
-        for worker in self.waiting.values():
-            worker.ready(self.plan.situation.limit)
-
-    def close(self) -> None:
-        """End the workers whose turn never came."""
-        while self.waiting:
-            self.waiting.popitem()[1].end()
+        left = {job.title: self._equip(job) for job in jobs if job.title not in answered}
+        self.waiting.start(left, self.plan.situation.limit)
 
     def __call__(self, job: Job, limit: float) -> Record:
         """Return the record of a worker, also where it was ended at its limit; a failure where it left none.
@@ -197,7 +186,7 @@ class Workers:
         for a fault of the user's file or function.
         """
         job, account, arrived = self._equip(job), Account(self.plan.subject), list[Record]()
-        worker = self.waiting.pop(job.title, None)
+        worker = self.waiting.take(job.title)
 
         def hear(told: Told | Record) -> None:
             """Note a message or the answer, which counts at once: its process may take seconds to end."""

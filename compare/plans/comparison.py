@@ -23,14 +23,11 @@ from compare.records.job import Budget, Job
 from compare.records.own import FunctionLook, merge_records
 from compare.records.record import Failure, Records, kind_of, records_of
 from compare.run.environment import usual_threads
-from compare.run.executors import groups
+from compare.run.executors import MOST_WAITING, groups
 from compare.run.runner import Runner, Wanted
 from compare.stats import LEAST
 from compare.subjects import origin
 from compare.subjects.subject import OURS, REPEATS, Asked, Modes, Situation, Subject, defines, words_of
-
-MOST = 4
-"""The number of workers that start at once, each of which holds its framework in memory until its turn."""
 
 
 @dataclass(frozen=True)
@@ -299,11 +296,11 @@ def _times(plan: ComparisonPlan, runner: Runner, expected: int) -> Iterator[Job]
 
 
 def _next_jobs(plan: ComparisonPlan, right: Sequence[str], process: int) -> list[Job]:
-    """Return the time jobs of a process and of those after it whose workers start at once: one a core, up to `MOST`."""
+    """Return the time jobs of a process and of those after it whose workers start at once, one for each core."""
     jobs = list[Job]()
     for each in range(process, plan.processes[-1] + 1):
         turn = [plan.time(modes, each) for modes in plan.turn(right, each)]
-        if jobs and len(jobs) + len(turn) > min(MOST, usual_threads()):
+        if jobs and len(jobs) + len(turn) > min(MOST_WAITING, usual_threads()):
             break
         jobs += turn
     return jobs

@@ -44,6 +44,8 @@ LOSSES = 3
 """The number of workers lost under one job from which on the job is taken for the cause."""
 PATIENCE = 60.0
 """The seconds to wait for a worker where none is left."""
+MOST_WAITING = 4
+"""The most processes that a pool starts `ahead`: each holds what it has imported in memory until its turn."""
 _POLL = 0.2
 _NANNY = "MALLOC_TRIM_THRESHOLD_"  # set by dask for its workers, and inherited by ours: fresh arrays would cost more
 

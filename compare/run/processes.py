@@ -21,7 +21,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import IO
@@ -70,21 +70,21 @@ Heard = Callable[[steps.Told | Record], None]
 """A function that gets each message of a worker, and its answer as soon as that is there."""
 
 
-def run_job(job: Job, limit: float, heard: Heard = lambda _: None) -> Record:
-    """Return the record of a job from a fresh process; a failure record if it crashes or overruns its limit."""
+def run_job(
+    job: Job, limit: float, heard: Heard = lambda _: None, start: Callable[[Job], Worker] | None = None
+) -> Record:  # fmt: skip
+    """Return the record of a job from a fresh process; a failure record if it crashes or overruns its limit.
+
+    `start` gives its worker, which may have started before its turn.
+    """
     try:
-        return ask(job, limit, heard)
+        return (start or Worker)(job).ask(limit, heard)
     except WorkerError as error:
         return failure(job, str(error), overran=isinstance(error, OverrunError))
 
 
 def ask(job: Job, limit: float, heard: Heard = lambda _: None) -> Record:
-    """Return the answer of a fresh worker; `heard` gets its messages.
-
-    Raises WorkerError when it cannot be started or ends without an answer, and OverrunError when it makes no progress
-    in `limit` seconds. The worker and the processes that it has started have ended when this returns; the record says
-    if it had to be ended.
-    """
+    """Return the answer of a fresh worker, as `Worker.ask` does."""
     return Worker(job).ask(limit, heard)
 
 
@@ -100,7 +100,10 @@ def worker_environment(job: Job) -> dict[str, str]:
 
 
 class Worker:
-    """A worker that has its job, with threads that read its messages; one that `waits` begins when it is asked."""
+    """A worker that has its job, with threads that read its messages; one that `waits` begins when it is asked.
+
+    Raises WorkerError when it cannot be started.
+    """
 
     def __init__(self, job: Job, *, waits: bool = False) -> None:
         self.step, self.began, self.started = "", time.monotonic(), 0.0
@@ -143,7 +146,12 @@ class Worker:
         self._ready.wait(seconds)
 
     def ask(self, limit: float, heard: Heard = lambda _: None) -> Record:
-        """Let the worker begin, and return its answer, as `ask` does; it has ended then."""
+        """Let the worker begin, and return its answer; `heard` gets its messages.
+
+        Raises WorkerError when it ends without an answer, and OverrunError when it makes no progress in `limit`
+        seconds. The worker and the processes that it has started have ended when this returns; the record says if it
+        had to be ended.
+        """
         try:
             if self.waits:
                 self._begin()
@@ -214,6 +222,7 @@ class Worker:
         else:
             self.process.kill()
         self.process.wait()
+        self._begin()  # closes the pipe to one that never began
         for reader in self.readers:
             reader.join(1.0)  # a process that has left the group may hold a pipe
 
@@ -282,6 +291,39 @@ class Worker:
             for line in stream:
                 if text := line.decode("utf-8", "replace").rstrip():
                     self.said.append(text)
+
+
+class WaitingWorkers:
+    """Workers that have started before their turn, by the title or the label of their jobs."""
+
+    def __init__(self) -> None:
+        self._workers: dict[str, Worker] = {}
+
+    def start(self, jobs: Mapping[str, Job], limit: float) -> None:
+        """Start a worker for each of several jobs, side by side; return when all wait, or after `limit` seconds each.
+
+        Workers whose turn never came are ended. A single job gets none, and one that cannot start is told in its turn.
+        """
+        self.close()
+        if len(jobs) > 1:
+            with suppress(WorkerError):
+                for title, job in jobs.items():
+                    self._workers[title] = Worker(job, waits=True)
+        for worker in self._workers.values():
+            worker.ready(limit)
+
+    def take(self, title: str) -> Worker | None:
+        """Return the worker of a job whose turn has come; None where none was started."""
+        return self._workers.pop(title, None)
+
+    def run_job(self, job: Job, limit: float) -> Record:
+        """Return the record of a job, as `run_job` does, from the worker that waits for it if there is one."""
+        return run_job(job, limit, start=lambda job: self.take(job.label) or Worker(job))
+
+    def close(self) -> None:
+        """End the workers whose turn never came."""
+        while self._workers:
+            self._workers.popitem()[1].end()
 
 
 def _open_stream(stream: IO[bytes] | None) -> IO[bytes]:

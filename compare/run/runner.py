@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
+from itertools import islice
 from uuid import uuid4
 
 from compare.errors import CompareError, InputsError, describe_error
@@ -20,7 +21,7 @@ from compare.records.journal import Journal
 from compare.records.record import Failure, ModeRow, OfModes, Record, Run, Setting, error_of
 from compare.run import processes
 from compare.run.environment import affinity
-from compare.run.executors import Execute, Pool, Serial, open_executor
+from compare.run.executors import MOST_WAITING, Execute, Pool, Serial, open_executor
 from compare.run.progress import Reporter
 
 Wanted = tuple[Job, Mapping[str, ModeRow]]
@@ -29,10 +30,14 @@ Wanted = tuple[Job, Mapping[str, ModeRow]]
 
 @dataclass(frozen=True)
 class JobStage:
-    """Independent jobs, and how many may run at once if there are as many cores; None stands for an impossible job."""
+    """Independent jobs, and how many may run at once if there are as many cores; None stands for an impossible job.
+
+    Where the jobs run one by one and do not depend on each other's records, their workers may start `ahead`.
+    """
 
     jobs: Iterable[Wanted | None]
     at_once: int = 1
+    ahead: bool = False
 
 
 ENVIRONMENT = ("cpu", "python", "numpy", "commit")
@@ -66,7 +71,13 @@ class Runner:
         """Run stage by stage: the next one is asked for when all jobs of the last have ended."""
         for stage in stages:
             with self.side_by_side(stage.at_once) as several:
-                several.jobs(stage.jobs)
+                several.jobs(self._ahead(iter(stage.jobs)) if stage.ahead else stage.jobs)
+
+    def _ahead(self, wanted: Iterator[Wanted | None]) -> Iterator[Wanted | None]:
+        """Yield the jobs; before each few of them, one for each core, the pool starts their processes side by side."""
+        while some := list(islice(wanted, min(MOST_WAITING, len(affinity() or (0,))))):
+            self.pool.ahead([job for job, _ in filter(None, some) if not self.journal.has(job)])
+            yield from some
 
     def jobs(self, wanted: Iterable[Wanted | None]) -> None:
         """Run jobs that have no record yet, as many at once as the pool takes; None stands for an impossible job."""

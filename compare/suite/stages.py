@@ -7,9 +7,11 @@ A stage begins when all jobs of the last have ended: nothing is timed before the
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Executor
+from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,8 +24,8 @@ from compare.records.cells import Parity, admit_modes
 from compare.records.job import KINDS, Job
 from compare.records.journal import Journal
 from compare.records.record import DYNAMIC, Cell, Failure, ModeRow, Record, Run, kind_of, records_of
-from compare.run.executors import Execute, Pool, Serial
-from compare.run.processes import run_job
+from compare.run.executors import Execute, Pool, Serial, groups_of
+from compare.run.processes import WaitingWorkers, run_job
 from compare.run.progress import Reporter
 from compare.run.runner import JobStage, Runner, Wanted
 from compare.suite import frameworks
@@ -77,9 +79,11 @@ def run(
     and CompareError when it cannot be written. On KeyboardInterrupt every finished job has its record.
     """
     chosen = jobs.cells(settings)
-    pool = Pool(executor or Serial(), execute or run_job, at_once, lanes=at_once > 1)
+    pool, waiting = Pool(executor or Serial(), execute or run_job, at_once, lanes=at_once > 1), WaitingWorkers()
+    if execute is None and isinstance(pool.executor, Serial):
+        pool = replace(pool, execute=waiting.run_job, ahead=partial(_start_ahead, waiting, settings.limits.timeout))
     with journal.open_journal(directory, settings.to_dict(), resume, reporter.notice, overwrite=overwrite) as kept:
-        with reporter:
+        with reporter, closing(waiting):
             runner = Runner(kept, reporter, pool, settings.limits.timeout)
             runner.header(settings.to_dict())
             if not settings.limits.models:
@@ -88,6 +92,11 @@ def run(
                 limits = settings.limits.frameworks
                 frameworks.measure(Runner(kept, reporter, pool, limits.timeout), settings, chosen)
         return _outcome(kept, finish(directory, kept.records))
+
+
+def _start_ahead(waiting: WaitingWorkers, limit: float, jobs: Sequence[Job]) -> None:
+    """Start the workers of those jobs that have one process each."""
+    waiting.start({job.label: job for job in jobs if len(groups_of(job)) < 2}, limit)
 
 
 def check(settings: Settings, reporter: Reporter, execute: Execute | None = None) -> list[Record]:
@@ -164,14 +173,14 @@ def _stages(runner: Runner, settings: Settings, chosen: list[Cell]) -> Iterator[
     runner.reporter.pace.expect([*checks, *gates, *tables, *counts, *timings, *memories, *closer])
     yield JobStage(free(job for job in checks if KINDS[job.kind].timed))
     yield JobStage(free(job for job in (*checks, *gates) if not KINDS[job.kind].timed), MOST_AT_ONCE)
-    yield JobStage(behind_gate(timings))
-    yield JobStage(free(tables))
+    yield JobStage(behind_gate(timings), ahead=True)
+    yield JobStage(free(tables), ahead=True)
     deadline = time.monotonic() + settings.limits.more_seconds
     for process in range(settings.processes, settings.limits.most):
-        yield JobStage(_sharpening(runner, settings, chosen, process, deadline))
+        yield JobStage(_sharpening(runner, settings, chosen, process, deadline), ahead=True)
     yield JobStage(behind_gate(memories), MOST_AT_ONCE)
     yield JobStage(free(counts), MOST_AT_ONCE)
-    yield JobStage(behind_gate(closer))
+    yield JobStage(behind_gate(closer), ahead=True)
 
 
 def gate_job(records: Iterable[Record], job: Job) -> Wanted | None:

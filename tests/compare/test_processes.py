@@ -192,6 +192,29 @@ def test_workers_that_wait_start_side_by_side_and_begin_in_their_turn():
     assert len({record.environment.layout for record in records}) == 1  # that of the job, whoever starts first
 
 
+def test_jobs_whose_workers_wait_get_these_and_those_whose_turn_never_comes_end():
+    def alive():
+        return {one.pid for one in psutil.Process().children() if processes.WORKER in one.cmdline()}
+
+    waiting = processes.WaitingWorkers()
+    first, second, third = (Job("environment", process=number) for number in range(3))
+    with contextlib.closing(waiting):
+        waiting.start({first.label: first}, 60.0)
+        assert not alive()  # a single one gains nothing
+        waiting.start({job.label: job for job in (first, second)}, 60.0)
+        there = alive()
+        assert len(there) == 2
+        assert isinstance(waiting.run_job(first, 60.0), Bare)
+        assert len(alive()) == 1
+        assert alive() < there
+        assert isinstance(waiting.run_job(third, 60.0), Bare)
+        assert len(alive()) == 1
+        waiting.start({job.label: job for job in (first, third)}, 60.0)
+        assert len(alive()) == 2
+        assert alive().isdisjoint(there)
+    assert not alive()
+
+
 def test_a_worker_that_ends_before_its_turn_is_ready_and_says_how_it_ended(tmp_path, monkeypatch):
     file = tmp_path / "worker.py"
     file.write_text(HEAD + "os._exit(3)", "utf-8")
