@@ -171,7 +171,7 @@ def _stages(runner: Runner, settings: Settings, chosen: list[Cell]) -> Iterator[
     gates = read([*(settings.job("parity", cell) for cell in chosen), *jobs.beyond_parity(settings)])
     memories = read(settings.job("memory", cell) for cell in chosen)
     runner.reporter.pace.expect([*checks, *gates, *tables, *counts, *timings, *memories, *closer])
-    yield JobStage(free(job for job in checks if KINDS[job.kind].timed))
+    yield JobStage(free(job for job in checks if KINDS[job.kind].timed), ahead=True)
     yield JobStage(free(job for job in (*checks, *gates) if not KINDS[job.kind].timed), MOST_AT_ONCE)
     yield JobStage(behind_gate(timings), ahead=True)
     yield JobStage(free(tables), ahead=True)
