@@ -44,26 +44,28 @@ class FallbackWarning(UserWarning):
 _told: set[str] = set()
 
 
-def check_options(name: str, threads: int | str) -> None:
-    """Raise GraphError for an unknown backend, and for a number of threads that it cannot have."""
+def check_options(name: str, threads: int | str, fast_math: bool = False) -> None:
+    """Raise GraphError for an unknown backend, and for threads or fast math that it cannot have."""
     if name not in NAMES:
         raise GraphError(f"there is no backend {name!r}; use one of {', '.join(map(repr, NAMES))}")
     if threads != "all" and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
         raise GraphError(f"threads is 1 or more, or 'all', not {threads!r}")
     if name == "numpy" and threads != 1:
         raise GraphError(f"threads={threads!r} is of native code; use backend='native', or leave it out")
+    if name == "numpy" and fast_math:
+        raise GraphError("fast_math is of native code; use backend='native', or leave it out")
 
 
-def choose_backend(name: str, threads: int | str = 1) -> Backend:
-    """Return the backend of this name, for this number of threads.
+def choose_backend(name: str, threads: int | str = 1, fast_math: bool = False) -> Backend:
+    """Return the backend of this name, for this number of threads, with short forms of some functions if asked for.
 
-    Raises GraphError for an unknown name or no number of threads, and NativeError where native code is not available.
+    Raises GraphError as `check_options` does, and NativeError where native code is not available.
     """
-    check_options(name, threads)
+    check_options(name, threads, fast_math)
     if name == "numpy":
         return NUMPY
     try:
-        return _native(threads)
+        return _native(threads, fast_math)
     except GraphError as error:
         if name == "native":
             raise
@@ -73,12 +75,16 @@ def choose_backend(name: str, threads: int | str = 1) -> Backend:
         return NUMPY
 
 
-def _native(threads: int | str) -> Backend:
-    from static.native import binding, layouts, pool, program, target
+def _native(threads: int | str, fast_math: bool) -> Backend:
+    from static.native import binding, functions, layouts, pool, program, target
     from static.native import binding as native
 
     target.host()
     layouts.check_layout()
     bind = functools.partial(native.bind, threads=pool.count(threads))
     passes: Any = pipeline.SIMPLIFY + pipeline.RESTRUCTURE + pipeline.SIMPLIFY + pipeline.CLEAN
-    return Backend("native", passes, program.lower, bind, binding.kernels_of)
+
+    def lower(graph: Graph, arena: bool) -> LoweredGraph:
+        return program.lower(pipeline.apply(functions.with_fast_math, graph) if fast_math else graph, arena)
+
+    return Backend("native", passes, lower, bind, binding.kernels_of)

@@ -51,6 +51,7 @@ def compile(
     memory_budget: int | None = None,
     backend: str = "numpy",
     threads: int | Literal["all"] = 1,
+    fast_math: bool = False,
     convert: bool = False,
 ) -> Executable:
     """Compile `f` for arguments of these specs.
@@ -65,14 +66,15 @@ def compile(
     The `backend` "numpy" calls NumPy's kernels; "native" runs machine code made for this graph, which needs
     `graphduel[native]`, and "auto" does so where it can. Each has `passes` of its own, which run unless others are
     given. Native code may use several `threads`, or "all" cores: long kernels are shared by them, and the results have
-    the same bits with any number.
+    the same bits with any number. With `fast_math` native code computes exp, tanh and sigmoid of float32 by shorter
+    forms, whose errors docs/numerics.md tells; the graph stays as it is.
     With `convert` Python's own `if`, `while`, `for` and the like become control flow of the graph where values decide
     (`static.why` tells what was converted).
     Raises ControlFlowError where `f` asks for the value of a traced array, the errors of its ops, and GraphError for a
     budget that cannot be met, with the smallest one that can.
     """
     seconds: clock.Seconds = {}
-    used = choose_backend(backend, threads)
+    used = choose_backend(backend, threads, fast_math)
     with clock.adding_to(seconds):
         traced = trace_function(converted(f) if convert else f, args)
         graph, steps = pipeline.run(traced.graph, used.passes if passes is None else passes)

@@ -381,14 +381,16 @@ def to_onnx_bytes(traced: TracedFunction) -> bytes:
     return model_of(traced).SerializeToString()
 
 
-def load(path: str | Path, backend: str = "numpy", threads: int | Literal["all"] = 1) -> Executable:
-    """Return the executable saved in a file, compiled again by this backend, for this number of threads.
+def load(
+    path: str | Path, backend: str = "numpy", threads: int | Literal["all"] = 1, fast_math: bool = False
+) -> Executable:  # fmt: skip
+    """Return the executable saved in a file, compiled again by this backend, with its options as in `compile`.
 
     Ops of the user's own must be registered before. Raises ArtifactError when the file is cut off, altered, of another
     version or not ours; OSError when it is unreadable.
     """
     seconds: clock.Seconds = {}
-    used = choose_backend(backend, threads)
+    used = choose_backend(backend, threads, fast_math)
     with clock.adding_to(seconds), clock.phase("load"):
         return artifact.read(
             Path(path), lambda traced: Executable(traced, traced.graph, (), seconds=seconds, backend=used)

@@ -60,6 +60,7 @@ class Jitted:
         backend: str = "numpy",
         threads: int | Literal["all"] = 1,
         convert: bool = False,
+        fast_math: bool = False,
     ) -> None:
         if hasattr(f, "__name__"):
             functools.update_wrapper(self, f)
@@ -68,11 +69,13 @@ class Jitted:
         self.f, self.limit, self.strict = f, limit, strict
         self._again = functools.partial(
             Jitted, shapes=shapes, limit=limit, strict=strict, dims=dims, buckets=buckets, check=check, backend=backend,
-            threads=threads, convert=convert,
+            threads=threads, convert=convert, fast_math=fast_math,
         )  # fmt: skip
         self._by_words: dict[tuple[str, ...], Jitted] = {}
         self._shapes, self._has_warned = shapes, False
-        self._compile = functools.partial(compile, backend=backend, threads=threads, convert=convert)
+        self._compile = functools.partial(
+            compile, backend=backend, threads=threads, convert=convert, fast_math=fast_math
+        )
         self.convert = convert
         self._cache = Cache()
         self._version = 0  # the policy's version at the last call
@@ -248,6 +251,7 @@ def jit(
     check: bool = True,
     backend: str = "numpy",
     threads: int | Literal["all"] = 1,
+    fast_math: bool = False,
     convert: bool = False,
 ) -> Jitted:
     """Compile `f` when it is called, for the kinds of arguments that the shape policy tells apart.
@@ -262,14 +266,15 @@ def jit(
     to 6 MiB each for training steps of the recurrent nets and encoders in `compare.workloads`, so that 64 of them take
     20 to 400 MiB. `buckets` gives the sizes to pad to, or their number: then they are chosen to waste least for the
     expected `lengths`. For each padded size it is proved that padding reaches no result (ShapeError if it may), unless
-    `check` is False. `backend`, `threads` and `convert`, which lets Python's own control flow depend on values, are
-    those of `compile`. Raises ValueError for a limit below 1, an unknown policy, and a number of buckets without
-    lengths; GraphError for an unknown backend.
+    `check` is False. `backend`, `threads`, `fast_math` and `convert`, which lets Python's own control flow depend on
+    values, are those of `compile`. Raises ValueError for a limit below 1, an unknown policy, and a number of buckets
+    without lengths; GraphError for an unknown backend.
     """
     if limit is not None and limit < 1:
         raise ValueError(f"limit is 1 or more, or None for no limit, not {limit}")
-    check_options(backend, threads)
-    return Jitted(f, shapes, limit, strict, dims, _boundaries(buckets, lengths), check, backend, threads, convert)
+    check_options(backend, threads, fast_math)
+    sizes = _boundaries(buckets, lengths)
+    return Jitted(f, shapes, limit, strict, dims, sizes, check, backend, threads, convert, fast_math)
 
 
 def _boundaries(buckets: Sequence[int] | int | None, lengths: Sequence[int] | None) -> Sequence[int] | None:

@@ -3,7 +3,7 @@
 Most are computed in float64, which for short series is exact to a hair more than half a unit in the last place of
 float32. `exp` and `tanh`, in which graphs spend their time, have forms in float32 (Cephes' reductions and polynomials):
 within 1.1 and 1.5 units. So has `erf`, by one rational function of degree 5 in x * x, which
-was made by Lawson's algorithm: within 6.
+was made by Lawson's algorithm: within 6. Three `fast_` forms are shorter, with larger errors (`functions.FAST`).
 """
 
 from __future__ import annotations
@@ -51,16 +51,14 @@ _LOG2 = -0.693359375, 2.12194440e-4  # - log(2), in two parts: products of the f
 _TANH = (-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1, -3.33332819422e-1)
 
 
-def _reduce_range(b: LoopBuilder, x: Value) -> tuple[Value, Value]:
-    """Return n + 2 * 127 as the last bits of an integer, and e ** r - 1, for x = n log(2) + r."""
-    magic = b.constant(_MAGIC + 2 * _BIAS, x.type)
+def _reduce_range(b: LoopBuilder, x: Value, bias: int) -> tuple[Value, Value]:
+    """Return n + bias as the last bits of an integer, and r, for x = n log(2) + r with the smallest |r|."""
+    magic = b.constant(_MAGIC + bias, x.type)
     shifted = b.op("fma", x, b.constant(math.log2(math.e), x.type), magic)
     n = b.op("sub", shifted, magic)
     r = b.op("fma", n, b.constant(_LOG2[0], x.type), x)
     r = b.op("fma", n, b.constant(_LOG2[1], x.type), r)
-    square = b.op("mul", r, r)
-    p = b.op("fma", _pair_coefficients(b, r, square, _EXP), square, r)
-    return b.op("bits", shifted, type=Type("i4", x.type.lanes)), p
+    return b.op("bits", shifted, type=Type("i4", x.type.lanes)), r
 
 
 def _power(b: LoopBuilder, biased: Value) -> Value:
@@ -71,7 +69,9 @@ def _power(b: LoopBuilder, biased: Value) -> Value:
 
 def _exp(b: LoopBuilder, x: Value) -> Value:
     """Return e ** x as 2 ** n e ** r, in two steps, since 2 ** n may be beyond the normal float32 numbers."""
-    shifted, p = _reduce_range(b, _clamp(b, x, -_LARGE, 88.8))
+    shifted, r = _reduce_range(b, _clamp(b, x, -_LARGE, 88.8), 2 * _BIAS)
+    square = b.op("mul", r, r)
+    p = b.op("fma", _pair_coefficients(b, r, square, _EXP), square, r)
     half = b.op("ashr", shifted, b.constant(1, shifted.type))
     scale = _power(b, half)
     return b.op("mul", b.op("fma", p, scale, scale), _power(b, b.op("sub", shifted, half)))
@@ -95,6 +95,40 @@ def _tanh(b: LoopBuilder, x: Value) -> Value:
     result = b.op("select", test(b, "lt", size, b.constant(0.625, type)), small, large, type=type)
     sign = b.op("and", b.op("bits", x, type=whole), b.constant(-(1 << 31), whole))
     return b.op("bits", b.op("or", b.op("bits", result, type=whole), sign), type=type)  # no bit of a sign is set there
+
+
+_FAST_EXP = (8.312501356e-3, 4.189033195e-2, 1.6667115390e-1, 4.9999230307e-1)  # |x| < log(2) / 2
+_LEAST = -86.98  # 2 ** (n - 1) is below the normal float32 numbers from here on
+_FAST_TANH_TOP = (1.3318963288e-8, 2.0583400710e-5, 3.4940296336e-3, 1.3379713806e-1, 9.9999997903e-1)
+_FAST_TANH_BOTTOM = (7.7619742485e-7, 3.2830847909e-4, 2.5871054486e-2, 4.6713029050e-1, 1.0)
+_TANH_IS_ONE = 9.02
+
+
+def fast_exp(b: LoopBuilder, x: Value) -> Value:
+    """Return e ** x as 2 (2 ** (n - 1) e ** r), which overflows to infinity by itself; NaN stays."""
+    most = b.constant(89.0, x.type)
+    limited = b.op("select", test(b, "gt", x, most), most, x, type=x.type)
+    shifted, r = _reduce_range(b, limited, _BIAS - 1)
+    square = b.op("mul", r, r)
+    p = b.op("fma", _polynomial(b, r, _FAST_EXP), square, r)
+    scale = _power(b, shifted)
+    half = b.op("fma", p, scale, scale)
+    below = test(b, "lt", x, b.constant(_LEAST, x.type))
+    return b.op("select", below, b.constant(0.0, x.type), b.op("add", half, half), type=x.type)
+
+
+def fast_tanh(b: LoopBuilder, x: Value) -> Value:
+    """Return tanh(x) by a rational function of degree 4 in x * x, which rounding takes beyond 1; NaN stays."""
+    limited = _clamp(b, x, -_TANH_IS_ONE, _TANH_IS_ONE)
+    square = b.op("mul", limited, limited)
+    top = b.op("mul", limited, _polynomial(b, square, _FAST_TANH_TOP))
+    return _clamp(b, b.op("div", top, _polynomial(b, square, _FAST_TANH_BOTTOM)), -1.0, 1.0)
+
+
+def fast_sigmoid(b: LoopBuilder, x: Value) -> Value:
+    """Return 1 / (1 + e ** -x) in float32."""
+    unit = b.constant(1.0, x.type)
+    return b.op("div", unit, b.op("add", unit, fast_exp(b, b.op("neg", x))))
 
 
 _ONE = 3.9375  # erf is 1 from here in float32

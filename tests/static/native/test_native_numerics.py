@@ -8,6 +8,8 @@ import pytest
 import graphs as g
 import static
 from graphs import op as registry
+from graphs.errors import GraphError
+from static.native.functions import FAST as FASTER
 from static.native.functions import NATIVE
 from tests.helpers.specials import differences, pairs
 
@@ -70,6 +72,49 @@ def test_a_zero_keeps_its_sign(name):
         expected = UNARY[name][0](x)
     defined = ~np.isnan(expected)
     np.testing.assert_array_equal(np.signbit(native(getattr(g, name), x))[defined], np.signbit(expected)[defined])
+
+
+FAST = {"exp": (np.exp, 2.7), "tanh": (np.tanh, 5.4), "sigmoid": (sigmoid, 3.4)}
+LEAST = 1.9e-38  # below this the short forms of exp and sigmoid are 0
+
+
+@pytest.mark.parametrize("name", FAST)
+def test_fast_math_is_near_the_truth_everywhere_by_another_form(name):
+    exact, most = FAST[name]
+    x = everywhere()
+    with np.errstate(all="ignore"):
+        true = exact(x.astype(np.float64))
+        fast = static.compile(getattr(g, name), x, backend="native", fast_math=True)(x)
+        small = np.abs(true) < LEAST
+        assert np.all(np.isnan(x) | (np.abs(fast[small] - true[small]).max(initial=0) <= LEAST))
+        assert units_off(fast[~small], true[~small]) <= most
+        assert np.nanmax(fast) == (1 if name != "exp" else np.inf)
+        assert not np.array_equal(fast, native(getattr(g, name), x), equal_nan=True)
+
+
+def test_fast_math_is_for_float32_also_inside_loops_and_leaves_the_graph_as_it_is(tmp_path):
+    def f(x):
+        return g.fori_loop(0, 3, lambda _, h: g.tanh(h * 3) + g.sigmoid(h), x)
+
+    single = np.linspace(-2, 2, 1000, dtype=np.float32)
+    usual, fast = (static.compile(f, single, backend="native", fast_math=fast) for fast in (False, True))
+    assert str(fast.graph) == str(usual.graph)
+    np.testing.assert_allclose(fast(single), usual(single), atol=2e-6)
+    assert not np.array_equal(fast(single), usual(single))
+    fast.save(tmp_path / "fast.gd")
+    again = [static.load(tmp_path / "fast.gd", "native", fast_math=fast)(single) for fast in (False, True)]
+    np.testing.assert_array_equal(again, [usual(single), fast(single)])
+    jitted = static.jit(f, backend="native", fast_math=True)
+    np.testing.assert_array_equal(jitted(single), fast(single))
+    double = single.astype(np.float64)
+    same = [static.compile(f, double, backend="native", fast_math=fast)(double) for fast in (False, True)]
+    np.testing.assert_array_equal(*same)
+
+
+def test_fast_math_of_numpys_kernels_is_refused():
+    for make in (static.compile, static.jit):
+        with pytest.raises(GraphError, match="fast_math is of native code; use backend='native'"):
+            make(g.exp, *([np.ones(2)] if make is static.compile else []), fast_math=True)
 
 
 PAIRS = tuple(np.array(np.meshgrid(SPECIAL, SPECIAL)).reshape(2, -1))
@@ -216,7 +261,7 @@ def test_reductions_of_signed_zeros_infinities_and_nan():
 ENDS = np.float32([0, 0.5, 1, 2, 3, 3.75, 3.9375, 4, 9.01, 10, 87.3, 87.4, 88.72283, 88.72284, 89.41, 89.42, 103.97,
                    104, 126, 127, 128, 149, 150, 400, 709, 1e4, 1e8, 16777216, 1e-7, 1e-8, 3e-39, 1e-45, 1.1754944e-38,
                    1e19, 1.9e19, 1e30, 3.4028235e38, np.inf])  # fmt: skip
-SINGLE = [op.name for op, native in NATIVE.items() if native.single]
+SINGLE = [op.name for op, native in NATIVE.items() if native.single and op not in FASTER.values()]
 
 
 @pytest.mark.parametrize("name", SINGLE)
