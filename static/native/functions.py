@@ -270,8 +270,8 @@ NATIVE.enter({
 FAST: RuleTable[Op | None] = RuleTable("fast math", otherwise=None)
 """The op of a shorter form of float32, by the op that it stands for.
 
-The largest errors of the short and the usual form, in units in the last place over all numbers, are 2.7 and 1.1 for exp,
-5.4 and 1.5 for tanh, 3.4 and 0.51 for sigmoid. The short exp and sigmoid are 0 where the result is below 1.9e-38.
+The largest errors of the short and the usual form, in units in the last place over all numbers, are 2.7 and 1.1 for
+exp, 5.4 and 1.5 for tanh, 3.4 and 0.51 for sigmoid. The short exp and sigmoid are 0 where the result is below 1.9e-38.
 """
 
 
