@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from compare.records import cells
-from compare.records.cells import Compilations, Ledger, LineCost, Memory, MemoryRow, Parity, SourceLines, Time
+from compare.records.cells import Compilations, Ledger, LineCost, Memory, MemoryRow, Parity, SourceLines, Time, TimeRow
 from compare.records.record import ModeRow, OfCell, OfModes, Record, Records, Seconds, Setting, records_of
 from graphs.drawing import Diagram
 from graphs.drawing.drawing import MappedBuffer, Stage
@@ -401,8 +401,7 @@ def merge_records(records: Records) -> Iterator[Record]:
         kind: replace(some[0], modes=cells.together(some)) for kind in TOGETHER if (some := records_of(records, kind))
     }
     gate = together.get(Parity)
-    rows = {} if gate is None else {mode: row for mode, row in gate.modes.items() if row.status != "ok"}
-    bad = {mode: ModeRow(row.status, row.reason) for mode, row in rows.items()}
+    bad = {} if gate is None else {mode: row for mode, row in gate.modes.items() if row.status != "ok"}
     for told in records:
         record = together.pop(type(told), None) if isinstance(told, OfModes) and type(told) in TOGETHER else told
         if isinstance(record, Parity):
@@ -410,7 +409,8 @@ def merge_records(records: Records) -> Iterator[Record]:
         elif isinstance(record, Memory):
             record.add({mode: MemoryRow(row.status, row.reason) for mode, row in bad.items()})
         elif isinstance(record, Time):  # each worker's record stays apart
-            others = {mode: row for mode, row in bad.items() if mode not in record.modes}
+            missing = [mode for mode in bad if mode not in record.modes]
+            others = {mode: TimeRow(bad[mode].status, bad[mode].reason) for mode in missing}
             record = replace(record, modes={**record.modes, **others})
         if record is not None and not isinstance(record, FunctionLook):
             yield record

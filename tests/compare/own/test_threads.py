@@ -24,6 +24,7 @@ from compare.plans.settings import Settings
 from compare.records import results
 from compare.records.cells import Time
 from compare.records.job import Budget, Job
+from compare.records.own import merge_records
 from compare.records.record import Cell, options_of, records_of
 from compare.report import show
 from compare.report.formats import steady_processes
@@ -268,6 +269,22 @@ def test_where_the_interval_holds_1_the_answer_says_what_more_processes_would_co
     assert more > 5
     spent = 2 * (more - 5) * 2.0  # two modes, whose processes take two seconds to start
     assert float(found.sentence.partition(many)[2].split()[0]) == pytest.approx(spent, rel=0.3)
+
+
+def test_a_mode_that_the_gate_refuses_costs_the_answer_on_the_others_nothing():
+    first, *times = of_processes(1.0, spread=0.15)
+    refusal = {
+        "status": "disagree",
+        "reason": "off by 2",
+        "output_error": 2.0,
+        "gradient_error": None,
+        "tolerance": 1e-4,
+    }
+    (other,) = typed([{**parity("f", MODES, "given"), "agree": False, "arms": {"static-symbolic": refusal}}])
+    merged = list(merge_records([first, other, *times]))
+    rows = [record.modes["static-symbolic"] for record in records_of(merged, Time)]
+    assert [(row.status, row.blocks, row.calls_per_block) for row in rows] == [("disagree", [], 0)] * 10
+    assert " would show a difference of 5%" in verdict(merged).sentence
 
 
 @pytest.mark.parametrize("ratio", [1.0, 1.4])
