@@ -290,5 +290,5 @@ _shorten("sigmoid", fast_sigmoid)
 
 def with_fast_math(graph: Graph) -> Graph:
     """Return the graph, without its subgraphs, with the short forms of float32 functions in place of the usual ones."""
-    fast = [(node, FAST[node.op]) for node in graph.nodes if node.spec.dtype == np.float32]
-    return replace_nodes(graph, {node: Node.of(op, node.inputs, node.attrs, node.source) for node, op in fast if op})
+    fast = [(node, op) for node in graph.nodes if (op := FAST[node.op]) and node.inputs[0].spec.dtype == np.float32]
+    return replace_nodes(graph, {node: Node.of(op, node.inputs, node.attrs, node.source) for node, op in fast})
