@@ -20,7 +20,7 @@ from compare.records import results
 from compare.suite import stages as runs
 from dynamic import tapes
 from graphs.errors import plain
-from tests.helpers.fake_run import Machine, parity_with, raw
+from tests.helpers.fake_run import Machine, Waiting, parity_with, raw
 from tests.helpers.records import lines
 
 ESCAPE = "\x1b"
@@ -39,6 +39,7 @@ def machine(monkeypatch):
     monkeypatch.setattr(report, "write", lambda *_: [])
     made = Machine()
     monkeypatch.setattr(runs, "run_job", made)
+    monkeypatch.setattr(runs, "WaitingWorkers", lambda: Waiting(made))
     return made
 
 

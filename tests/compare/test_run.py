@@ -15,7 +15,19 @@ from compare.records.job import Job
 from compare.run import runner
 from compare.run.progress import Reporter
 from compare.suite import stages as runs
-from tests.helpers.fake_run import OK, SETTINGS, TIMED, Machine, environment, failing, go, kinds, parity_with, raw
+from tests.helpers.fake_run import (
+    OK,
+    SETTINGS,
+    TIMED,
+    Machine,
+    Waiting,
+    environment,
+    failing,
+    go,
+    kinds,
+    parity_with,
+    raw,
+)
 from tests.helpers.records import lines, typed
 
 pytestmark = pytest.mark.usefixtures("two_workloads")
@@ -91,33 +103,22 @@ def test_parity_comes_first_then_each_process_over_all_cells_then_memory(tmp_pat
 
 
 def test_timed_jobs_start_ahead_one_for_each_core_unless_they_have_records(tmp_path, monkeypatch):
-    machine, started = Machine(), []
-
-    class Waiting:
-        run_job = staticmethod(machine)
-
-        def start(self, jobs, limit):
-            assert limit == SETTINGS.limits.timeout
-            assert not set(jobs) & set(machine.labels)
-            started.append(list(jobs))
-
-        def close(self):
-            started.append([])
-
-    monkeypatch.setattr(runs, "WaitingWorkers", Waiting)
+    machine = Machine()
+    waiting = Waiting(machine)
+    monkeypatch.setattr(runs, "WaitingWorkers", lambda: waiting)
     monkeypatch.setattr(runner, "affinity", lambda: [0, 1])
     runs.run(tmp_path, SETTINGS, Reporter())
     pairs = [[f"time {cell}/small, process {process}" for cell in ("tiny", "stray")] for process in range(3)]
-    assert list(filter(None, started)) == pairs
-    assert started[-1] == []
-    started.clear()
+    assert list(filter(None, waiting.started)) == pairs
+    assert waiting.started[-1] == []
+    waiting.started.clear()
     written = (tmp_path / results.RESULTS).read_text("utf-8").splitlines(keepends=True)
     lost = {"workload": "stray", "process": 1}
     kept = [line for line in written if not lost.items() <= json.loads(line).items()]
     (tmp_path / results.RESULTS).write_text("".join(kept), "utf-8")
     machine.jobs.clear()
     runs.run(tmp_path, SETTINGS, Reporter(), resume=True)
-    assert list(filter(None, started)) == [["time stray/small, process 1"]]
+    assert list(filter(None, waiting.started)) == [["time stray/small, process 1"]]
 
 
 def test_checks_of_claims_run_unless_cells_are_chosen(tmp_path):

@@ -40,6 +40,19 @@ class Machine:
         return [job.label for job in self.jobs]
 
 
+class Waiting:
+    """Workers that wait, in whose place a machine answers; `started` has the labels of each start, [] for an end."""
+
+    def __init__(self, machine):
+        self.run_job, self.started = machine, []
+
+    def start(self, jobs, limit):
+        self.started.append(list(jobs))
+
+    def close(self):
+        self.started.append([])
+
+
 def head(job):
     return msgspec.to_builtins(job.name)
 
