@@ -19,7 +19,7 @@ from graphs import dispatch, ops
 from graphs.dims import Size
 from graphs.op import Array, Op
 from graphs.ops.elementwise import sigmoid
-from graphs.ops.linalg import matrix_product, rows, transpose_matrix
+from graphs.ops.linalg import rows, transpose_matrix
 from graphs.ops.shapes import dtype_of, shape_of
 from graphs.spec import TensorSpec
 
@@ -93,6 +93,16 @@ def _beside(*parts: Array) -> Array:
     return ops.concat.apply(parts, {"axis": len(shape_of(parts[0])) - 1})
 
 
+def _gates_first(gates: Array, size: int) -> Array:
+    """[T, N, gates * H] as [T, gates, N, H]."""
+    return gates.reshape(*gates.shape[:2], -1, size).swapaxes(1, 2)
+
+
+def _by_gate(weight: Array) -> Array:
+    """[H, gates * H] as [gates, H, H] in row-major order: BLAS reads small operands that lie so as they are."""
+    return np.ascontiguousarray(weight.reshape(len(weight), -1, len(weight)).swapaxes(0, 1))
+
+
 # LSTM -------------------------------------------------------------------------------------------------------------
 
 
@@ -103,12 +113,12 @@ def _lstm(gates: Array, weight: Array, hidden: Array, cell: Array) -> Array:
     """
     (steps, batch), size = gates.shape[:2], hidden.shape[-1]
     planes = np.empty((6, steps, batch, size), gates.dtype)
+    gates, weights = _gates_first(gates, size), _by_gate(weight)
     for t in range(steps):
-        total = np.add(matrix_product(hidden, weight), gates[t]).reshape(batch, 4, size)
-        made = planes[:, t]
-        made[2:] = sigmoid.kernel(total).swapaxes(0, 1)
-        enter, forget, new, leave = made[2:]
-        np.tanh(total[:, 2], out=new)
+        total, made = np.matmul(hidden, weights), planes[:, t]
+        np.add(total, gates[t], out=total)
+        enter, forget, new, leave = sigmoid.kernel(total, out=made[2:])
+        np.tanh(total[2], out=new)
         cell = np.add(np.multiply(forget, cell), np.multiply(enter, new), out=made[1])
         hidden = np.multiply(leave, np.tanh(cell), out=made[0])
     return planes
@@ -169,14 +179,13 @@ def _gru(gates: Array, weight: Array, hidden: Array, bias: Array) -> Array:
     """
     (steps, batch), size = gates.shape[:2], hidden.shape[-1]
     planes = np.empty((5, steps, batch, size), gates.dtype)
+    gates, weights, bias = _gates_first(gates, size), _by_gate(weight), bias.reshape(3, 1, size)
     for t in range(steps):
-        product = np.add(matrix_product(hidden, weight), bias)
-        made = planes[:, t]
-        both = sigmoid.kernel(np.add(gates[t, :, : 2 * size], product[:, : 2 * size]))
-        made[1:3] = both.reshape(batch, 2, size).swapaxes(0, 1)
-        reset, update, new = made[1:4]
-        made[4] = product[:, 2 * size :]
-        np.tanh(np.add(gates[t, :, 2 * size :], np.multiply(reset, made[4])), out=new)
+        product, made = np.matmul(hidden, weights), planes[:, t]
+        np.add(product, bias, out=product)
+        reset, update = sigmoid.kernel(np.add(gates[t, :2], product[:2]), out=made[1:3])
+        new, made[4] = made[3], product[2]
+        np.tanh(np.add(gates[t, 2], np.multiply(reset, made[4])), out=new)
         hidden = np.add(new, np.multiply(update, np.subtract(hidden, new)), out=made[0])
     return planes
 

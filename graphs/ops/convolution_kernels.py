@@ -7,6 +7,10 @@ copy itself. Rows that lie a stride apart are made neighbours, so that a shift i
 
     columns   [groups, channels / groups * taps, examples * windows]           all axes: few windows
     strips    [examples, stride, channels * taps of a row, rows * windows of a row]       all axes but the first
+    lines     [examples, rows, channels * taps of a row, windows of a row]                the same, rows outermost
+
+In lines, what a row of windows meets lies together, and all rows of the window are terms of one product. There is a
+small product for each row of windows: lines are for a BLAS that does not pack small operands.
 
 Where a row of the window has too few terms for a product, strips are unfolded over all axes after one of size 1.
 
@@ -28,7 +32,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from graphs.dims import Shape
 from graphs.op import Array, Kernel
+from graphs.ops.linalg import UNPACKED, UNPACKED_RESULT
 from graphs.ops.scans import round_to_dtype
 from graphs.ops.shapes import SINGLE, is_half
 from graphs.ops.windows import Window, counts, taps
@@ -38,11 +44,10 @@ UNFOLDED = 1 << 20
 FEWEST_TERMS = 16
 FEWEST_WINDOWS = 64
 """A product over fewer terms, or with fewer columns, is slower for each multiplication than a copy is."""
-CHANNELS = 32
-"""So many channels of a gradient are transposed at a time."""
-TURNED_TERMS = 128
-TURNED_WINDOWS = 1 << 9
-"""A product over so many terms gains what it takes to turn cotangents; with longer rows that misses the cache."""
+CHANNELS, FEATURES = 32, 8
+"""So many channels of a gradient, and features of a cotangent, are transposed at a time."""
+SHORTEST = 16, 48
+"""A line of fewer windows, or a part of a strip of fewer, takes longer to call than not to pack gains."""
 
 Part = tuple[int, int, int, int, int]
 
@@ -75,13 +80,20 @@ def convolution(x: Array, weight: Array, *, window: Window, groups: int, out: Ar
             target[...] = np.matmul(matrix, columns).reshape(target.shape)
         return out
     result = out if out.flags.c_contiguous else np.empty(out.shape, out.dtype)
-    x, window = _by_rows(x, window, groups)
-    rows = _rows(weight, window[0][0], groups)
-    for block, shifted in _strips(x, window, groups):
-        target = result[block].reshape(-1, groups, features, shifted[0].shape[-1])
-        np.matmul(rows[0], shifted[0], out=target)
-        for row, strip in zip(rows[1:], shifted[1:], strict=True):
-            target += np.matmul(row, strip)
+    if at_once := _rows_at_once(weight.shape, windows, window, groups):
+        matrices = _joined(_rows(weight, window[0][0], groups), at_once)
+        blocks = _lines(x, window, groups, at_once)
+        targets = result.reshape(len(x), groups, features, windows[0], -1).swapaxes(2, 3)
+    else:
+        x, window = _by_rows(x, window, groups)
+        matrices = list(_rows(weight, window[0][0], groups))
+        blocks = _strips(x, window, groups)
+        targets = result.reshape(len(x), groups, features, -1)
+    for block, operands in blocks:
+        target = targets[block]
+        np.matmul(matrices[0], operands[0], out=target)
+        for matrix, operand in zip(matrices[1:], operands[1:], strict=True):
+            target += np.matmul(matrix, operand)
     if result is not out:
         out[...] = result
     return out
@@ -102,12 +114,15 @@ def convolution_weight(x: Array, g: Array, *, window: Window, groups: int, out: 
         out[...] = matrix.reshape(out.shape)
         return out
     x, window = _by_rows(x, window, groups)
-    length = window[0][0]
+    length, windows = window[0][0], math.prod(g.shape[2:])
     totals = np.zeros((length, groups, terms // length, features), out.dtype)
+    part = _part(windows, totals[0, 0].size)
+    is_turned = UNPACKED_RESULT < totals[0, 0].size <= UNPACKED // part
     for block, shifted in _strips(x, window, groups):
-        cotangents = _features_last(g[block].reshape(-1, groups, features, shifted[0].shape[-1]), terms)
+        cotangents = _in_parts(g[block].reshape(-1, groups, features, windows), part).swapaxes(-1, -2)
+        cotangents = _turned(cotangents) if is_turned else cotangents
         for total, strip in zip(totals, shifted, strict=True):
-            total += np.add.reduce(np.matmul(strip, cotangents), 0)
+            total += np.add.reduce(np.matmul(_in_parts(strip, part), cotangents), (0, 2))
     return _features_first(totals.reshape(length, groups, out.shape[1], -1, features), out)
 
 
@@ -170,10 +185,40 @@ def _by_rows(x: Array, window: Window, groups: int) -> tuple[Array, Window]:
     return x[:, :, np.newaxis], ((1, 1, 0, 0, 1), *window)
 
 
-def _features_last(cotangents: Array, terms: int) -> Array:
-    """[..., features, windows] as [..., windows, features]: contiguous where the product gains more than that costs."""
-    turned = cotangents.swapaxes(-1, -2)
-    return np.ascontiguousarray(turned) if terms >= TURNED_TERMS and turned.shape[-2] <= TURNED_WINDOWS else turned
+def _rows_at_once(weight: Shape, windows: Shape, window: Window, groups: int) -> int:
+    """The rows of the window that are terms of one product of a line; 0 where strips are better.
+
+    Lines are for strips that BLAS packs, and where a row of the window has too few terms. With fewer than half of the
+    rows at once, adding the products takes longer than not to pack gains.
+    """
+    length, width, terms = weight[2], math.prod(windows[1:]), weight[1] * math.prod(weight[3:])
+    each = weight[0] // groups * terms * width
+    most = UNPACKED // each
+    if width < SHORTEST[0] or length == 1 or window[0][4] > 1 or (terms >= FEWEST_TERMS and most >= windows[0]):
+        return 0
+    return math.ceil(length / math.ceil(length / most)) if 2 * most >= length else 0
+
+
+def _part(windows: int, result: int) -> int:
+    """The windows of a part of a strip which BLAS does not pack, for so large a product; all where no cut gives one."""
+    most = min(windows, UNPACKED // result)
+    return next((size for size in range(most, SHORTEST[1] - 1, -1) if windows % size == 0), windows)
+
+
+def _turned(x: Array) -> Array:
+    """[..., windows, features] in row-major order from a transposed view.
+
+    It reads few features at a time, since rows that lie a power of two apart share their places in the cache.
+    """
+    out = np.empty(x.shape, x.dtype)
+    for start in range(0, x.shape[-1], FEATURES):
+        out[..., start : start + FEATURES] = x[..., start : start + FEATURES]
+    return out
+
+
+def _in_parts(x: Array, part: int) -> Array:
+    """[examples, groups, rows, windows] as [examples, groups, parts, rows, windows of a part]."""
+    return x.reshape(*x.shape[:3], -1, part).swapaxes(2, 3)
 
 
 def _is_convolution(g: Array, weight: Array, window: Window, groups: int) -> bool:
@@ -250,6 +295,41 @@ def _strips(x: Array, window: Window, groups: int) -> Iterator[tuple[slice, list
         flat = buffer.reshape(len(part), stride, groups, channels // groups * in_row, rows * width)
         starts = ((row * dilation % stride, row * dilation // stride * width) for row in range(length))
         yield block, [flat[:, phase, ..., start : start + windows[0] * width] for phase, start in starts]
+
+
+def _lines(x: Array, window: Window, groups: int, at_once: int) -> Iterator[tuple[slice, list[Array]]]:
+    """Blocks of the batch, each with a view of x for every `at_once` rows of the window; all views are of one copy.
+
+    A view is [examples, groups, rows of windows, rows at once * channels / groups * taps of a row, windows of a row].
+    """
+    batch, channels, *sizes = x.shape
+    (length, stride, before, _, _), *others = window
+    windows = counts(sizes, window)
+    rows = (windows[0] - 1) * stride + length
+    line = ((1, 1, before, rows - sizes[0] - before, 1), *others)
+    in_row, width = math.prod(part[0] for part in others), math.prod(windows[1:])
+    terms = channels // groups * in_row
+    buffer: Array = None
+    for block in _blocks(batch, rows * channels * in_row * width * x.itemsize, UNFOLDED):
+        part = x[block].reshape(-1, groups, channels // groups, *sizes)
+        if buffer is None or len(buffer) != len(part):
+            buffer = np.zeros((len(part), groups, rows, channels // groups, in_row, *windows[1:]), x.dtype)
+            laid = np.moveaxis(buffer, 2, 4)
+        for tap, there, here in taps(tuple(sizes), line):
+            laid[:, :, :, tap][there] = part[here]
+        example, group, row = buffer.strides[:3]
+        views = []
+        for start in range(0, length, at_once):
+            shape = (len(part), groups, windows[0], min(at_once, length - start) * terms, width)
+            strides = (example, group, stride * row, width * x.itemsize, x.itemsize)
+            views.append(np.ndarray(shape, x.dtype, buffer, start * row, strides))
+        yield block, views
+
+
+def _joined(rows: Array, at_once: int) -> list[Array]:
+    """Rows of a weight as matrices [groups, 1, features / groups, rows at once * terms of a row]."""
+    parts = (rows[start : start + at_once] for start in range(0, len(rows), at_once))
+    return [part.transpose(1, 2, 0, 3).reshape(*part.shape[1:2], 1, part.shape[2], -1) for part in parts]
 
 
 def _rows(weight: Array, length: int, groups: int) -> Array:

@@ -73,8 +73,8 @@ def test_convolution_is_a_sum_over_windows(drawn, data):
 
 @few
 @given(st.integers(1, 3).flatmap(lambda rank: window_cases(rank, lambda k: 3)), st.data())
-def test_both_ways_to_unfold_give_the_same_convolutions(drawn, data):
-    """Whatever the sizes choose, columns and shifted strips agree, in blocks of one example and of all."""
+def test_each_way_to_unfold_gives_the_same_convolutions(drawn, data):
+    """Columns, shifted strips, strips in parts and lines agree, in blocks of one example and of all."""
     sizes, window = drawn
     groups, channels, features, batch = (data.draw(st.integers(1, 3)) for _ in range(4))
     x = values(batch, groups * channels, *sizes)
@@ -82,11 +82,15 @@ def test_both_ways_to_unfold_give_the_same_convolutions(drawn, data):
     g = values(batch, groups * features, *counts(sizes, window))
     way = {"window": window, "groups": groups}
     results = []
-    for fewest, block in ((math.inf, 1 << 20), (0, 1), (0, 1 << 20)):
+    few, many = data.draw(st.integers(1, 60)), 10**6
+    ways = (math.inf, 1 << 20, 0, 0), (0, 1, 0, 0), (0, 1 << 20, 0, 0), (0, 1, many, 0), (99, 1 << 20, few, few)
+    for fewest, block, unpacked, result in ways:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(convolution_kernels, "FEWEST_TERMS", fewest)
-            patch.setattr(convolution_kernels, "FEWEST_WINDOWS", fewest)
-            patch.setattr(convolution_kernels, "TURNED_TERMS", fewest)
+            patch.setattr(convolution_kernels, "FEWEST_WINDOWS", 0 if unpacked else fewest)
+            patch.setattr(convolution_kernels, "SHORTEST", (1, 1))
+            patch.setattr(convolution_kernels, "UNPACKED", unpacked)
+            patch.setattr(convolution_kernels, "UNPACKED_RESULT", result)
             patch.setattr(convolution_kernels, "UNFOLDED", block)
             apart = np.empty((*x.shape, 2))[..., 0]  # an array with gaps, as a slice of another one is
             results.append(
