@@ -40,7 +40,7 @@ from compare.engines.process import shares
 from compare.engines.step import ALIKE, Turns
 from compare.records.job import Budget
 from compare.records.record import Device
-from compare.steps import now
+from compare.steps import is_asked, now
 from graphs import blocks as collector
 
 Clock = Callable[[], int]
@@ -175,7 +175,7 @@ def paired_rounds(
                 calls[mode]()
             return read_block(calls[mode], counts[mode], clock, turns)
 
-    if gc.get_freeze_count():  # a process that measures: no collection below need walk what was built before
+    if is_asked():  # a process that measures: no collection below need walk what was built before
         gc.collect()
         gc.freeze()
     trials = {}

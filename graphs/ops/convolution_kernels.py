@@ -81,7 +81,7 @@ def convolution(x: Array, weight: Array, *, window: Window, groups: int, out: Ar
         return out
     result = out if out.flags.c_contiguous else np.empty(out.shape, out.dtype)
     if at_once := _rows_at_once(weight.shape, windows, window, groups):
-        matrices = _joined(_rows(weight, window[0][0], groups), at_once)
+        matrices = _join_rows(_rows(weight, window[0][0], groups), at_once)
         blocks = _lines(x, window, groups, at_once)
         targets = result.reshape(len(x), groups, features, windows[0], -1).swapaxes(2, 3)
     else:
@@ -120,7 +120,7 @@ def convolution_weight(x: Array, g: Array, *, window: Window, groups: int, out: 
     is_turned = UNPACKED_RESULT < totals[0, 0].size <= UNPACKED // part
     for block, shifted in _strips(x, window, groups):
         cotangents = _in_parts(g[block].reshape(-1, groups, features, windows), part).swapaxes(-1, -2)
-        cotangents = _turned(cotangents) if is_turned else cotangents
+        cotangents = _turn_round(cotangents) if is_turned else cotangents
         for total, strip in zip(totals, shifted, strict=True):
             total += np.add.reduce(np.matmul(_in_parts(strip, part), cotangents), (0, 2))
     return _features_first(totals.reshape(length, groups, out.shape[1], -1, features), out)
@@ -205,7 +205,7 @@ def _part(windows: int, result: int) -> int:
     return next((size for size in range(most, SHORTEST[1] - 1, -1) if windows % size == 0), windows)
 
 
-def _turned(x: Array) -> Array:
+def _turn_round(x: Array) -> Array:
     """[..., windows, features] in row-major order from a transposed view.
 
     It reads few features at a time, since rows that lie a power of two apart share their places in the cache.
@@ -326,7 +326,7 @@ def _lines(x: Array, window: Window, groups: int, at_once: int) -> Iterator[tupl
         yield block, views
 
 
-def _joined(rows: Array, at_once: int) -> list[Array]:
+def _join_rows(rows: Array, at_once: int) -> list[Array]:
     """Rows of a weight as matrices [groups, 1, features / groups, rows at once * terms of a row]."""
     parts = (rows[start : start + at_once] for start in range(0, len(rows), at_once))
     return [part.transpose(1, 2, 0, 3).reshape(*part.shape[1:2], 1, part.shape[2], -1) for part in parts]

@@ -389,6 +389,22 @@ clip: Op = elementwise(
 )
 
 
+hardtanh: Op = elementwise(
+    "hardtanh",
+    lambda x, low, high, out=None: np.clip(x, low, high, out=out),
+    lambda g, out, y, z: where(logical_and(less(y, out), less(out, z)), g, 0),
+    None,
+    None,
+    dtype=lambda *dtypes: np.result_type(*dtypes),
+    flops=2,
+    zero_safe=True,
+    listed=False,
+    doc="x limited to the range between two numbers; gradient 0 at the limits, where that of `clip` is 1.",
+    parts=clip,
+    overwrites=(0,),
+)
+
+
 def _relu(x: Array, out: Array = None) -> Array:
     """max(x, 0); gradient 0 at 0."""
     if not _has_lanes(x):

@@ -13,6 +13,7 @@ from graphs.errors import DTypeError, GraphError, OptionError, ShapeError, locat
 from graphs.frontends.torch.arithmetic import refused_bools, true_divide
 from graphs.frontends.torch.shapes import laid_in_rows
 from graphs.frontends.torch.words import axis_and_size, of_floats, unless_empty, with_axis, within
+from graphs.ops.elementwise import hardtanh as limit
 from graphs.ops.movement import in_single
 from graphs.ops.shapes import dtype_of, shape_of
 from graphs.ops.slicing import cut
@@ -39,8 +40,8 @@ def relu_(input: Array) -> Array:
 
 
 def _clamp_open(input: Array, low: float, high: float) -> Array:
-    """Clamp x to a range, with gradient 0 at and beyond the limits."""
-    return ops.where(ops.less_equal(input, low), low, ops.where(ops.greater_equal(input, high), high, input))
+    """Clamp x to a range, with gradient 0 at and beyond the limits. A limit that is NaN limits nothing."""
+    return limit(input, -math.inf if math.isnan(low) else low, math.inf if math.isnan(high) else high)
 
 
 def _fit_bound(value: float, x: Array) -> Any:
