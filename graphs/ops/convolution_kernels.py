@@ -374,7 +374,7 @@ def _residues(size: int, count: int, part: Part) -> Iterator[_Residue]:
 # Depthwise ------------------------------------------------------------------------------------------------------------
 
 _RUN = 16  # windows of a row side by side: a product of fewer is slow, and one of more has more zeros
-_BANDS = 1 << 18  # bytes of bands at a time
+_BANDS = 1 << 20  # bytes of bands at a time, as measured: fewer take longer to lay out
 _FEWEST, _FEWEST_TAPS = 1 << 12, 3  # elements of a batch, and taps of a row: fewer take longer to lay out
 
 
