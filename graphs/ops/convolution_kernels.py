@@ -50,6 +50,7 @@ SHORTEST = 16, 48
 """A line of fewer windows, or a part of a strip of fewer, takes longer to call than not to pack gains."""
 
 Part = tuple[int, int, int, int, int]
+Sizes = tuple[int, ...]
 
 
 def _in_single(kernel: Kernel) -> Kernel:
@@ -83,12 +84,12 @@ def convolution(x: Array, weight: Array, *, window: Window, groups: int, out: Ar
     if at_once := _rows_at_once(weight.shape, windows, window, groups):
         matrices = _join_rows(_rows(weight, window[0][0], groups), at_once)
         blocks = _lines(x, window, groups, at_once)
-        targets = result.reshape(len(x), groups, features, windows[0], -1).swapaxes(2, 3)
+        targets = result.reshape(len(x), groups, features, windows[0], math.prod(windows[1:])).swapaxes(2, 3)
     else:
         x, window = _by_rows(x, window, groups)
         matrices = list(_rows(weight, window[0][0], groups))
         blocks = _strips(x, window, groups)
-        targets = result.reshape(len(x), groups, features, -1)
+        targets = result.reshape(len(x), groups, features, math.prod(windows))
     for block, operands in blocks:
         target = targets[block]
         np.matmul(matrices[0], operands[0], out=target)
@@ -185,15 +186,15 @@ def _by_rows(x: Array, window: Window, groups: int) -> tuple[Array, Window]:
     return x[:, :, np.newaxis], ((1, 1, 0, 0, 1), *window)
 
 
-def _rows_at_once(weight: Shape, windows: Shape, window: Window, groups: int) -> int:
+def _rows_at_once(weight: Sizes, windows: Shape, window: Window, groups: int) -> int:
     """The rows of the window that are terms of one product of a line; 0 where strips are better.
 
     Lines are for strips that BLAS packs, and where a row of the window has too few terms. With fewer than half of the
     rows at once, adding the products takes longer than not to pack gains.
     """
-    length, width, terms = weight[2], math.prod(windows[1:]), weight[1] * math.prod(weight[3:])
-    each = weight[0] // groups * terms * width
-    most = UNPACKED // each
+    width: Any = math.prod(windows[1:])
+    length, terms = weight[2], weight[1] * math.prod(weight[3:])
+    most = UNPACKED // max(1, weight[0] // groups * terms * width)
     if width < SHORTEST[0] or length == 1 or window[0][4] > 1 or (terms >= FEWEST_TERMS and most >= windows[0]):
         return 0
     return math.ceil(length / math.ceil(length / most)) if 2 * most >= length else 0
@@ -201,7 +202,7 @@ def _rows_at_once(weight: Shape, windows: Shape, window: Window, groups: int) ->
 
 def _part(windows: int, result: int) -> int:
     """The windows of a part of a strip which BLAS does not pack, for so large a product; all where no cut gives one."""
-    most = min(windows, UNPACKED // result)
+    most = min(windows, UNPACKED // max(1, result))
     return next((size for size in range(most, SHORTEST[1] - 1, -1) if windows % size == 0), windows)
 
 

@@ -105,6 +105,18 @@ def test_each_way_to_unfold_gives_the_same_convolutions(drawn, data):
             np.testing.assert_allclose(left, right, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize("size", [4, 20, 64])
+@pytest.mark.parametrize("unpacked", [0, 10**6])
+def test_a_batch_may_be_empty(size, unpacked, monkeypatch):
+    monkeypatch.setattr(convolution_kernels, "UNPACKED", unpacked)
+    x, weight = np.zeros((0, 4, size, size), np.float32), values(8, 4, 3, 3).astype(np.float32)
+    way = {"window": ((3, 1, 1, 1, 1),) * 2, "groups": 1}
+    y = convolution_kernels.convolution(x, weight, **way)
+    assert y.shape == (0, 8, size, size)
+    assert convolution_kernels.convolution_input(y, weight, sizes=(size, size), **way).shape == x.shape
+    np.testing.assert_array_equal(convolution_kernels.convolution_weight(x, y, **way), np.zeros_like(weight))
+
+
 @few
 @given(st.integers(1, 3).flatmap(lambda rank: window_cases(rank, lambda k: 3)), st.data())
 def test_bands_and_columns_give_the_same_depthwise_convolutions(drawn, data):
