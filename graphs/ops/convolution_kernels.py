@@ -46,8 +46,8 @@ FEWEST_WINDOWS = 64
 """A product over fewer terms, or with fewer columns, is slower for each multiplication than a copy is."""
 CHANNELS, FEATURES = 32, 8
 """So many channels of a gradient, and features of a cotangent, are transposed at a time."""
-SHORTEST = 16, 48
-"""A line of fewer windows, or a part of a strip of fewer, takes longer to call than not to pack gains."""
+SHORTEST_LINE, SHORTEST_PART = 16, 48
+"""A line, or a part of a strip, of fewer windows takes longer to call than not to pack gains."""
 
 Part = tuple[int, int, int, int, int]
 Sizes = tuple[int, ...]
@@ -195,7 +195,7 @@ def _rows_at_once(weight: Sizes, windows: Shape, window: Window, groups: int) ->
     width: Any = math.prod(windows[1:])
     length, terms = weight[2], weight[1] * math.prod(weight[3:])
     most = UNPACKED // max(1, weight[0] // groups * terms * width)
-    if width < SHORTEST[0] or length == 1 or window[0][4] > 1 or (terms >= FEWEST_TERMS and most >= windows[0]):
+    if width < SHORTEST_LINE or length == 1 or window[0][4] > 1 or (terms >= FEWEST_TERMS and most >= windows[0]):
         return 0
     return math.ceil(length / math.ceil(length / most)) if 2 * most >= length else 0
 
@@ -203,7 +203,7 @@ def _rows_at_once(weight: Sizes, windows: Shape, window: Window, groups: int) ->
 def _part(windows: int, result: int) -> int:
     """The windows of a part of a strip which BLAS does not pack, for so large a product; all where no cut gives one."""
     most = min(windows, UNPACKED // max(1, result))
-    return next((size for size in range(most, SHORTEST[1] - 1, -1) if windows % size == 0), windows)
+    return next((size for size in range(most, SHORTEST_PART - 1, -1) if windows % size == 0), windows)
 
 
 def _turn_round(x: Array) -> Array:

@@ -149,8 +149,8 @@ def _has_avx512() -> bool:
 TURNED_RATIO, TURNED_WORK = 8, 1 << 17  # elements of a row for each row, and multiplications
 TURNED_ROWS = sys.maxsize if _has_avx512() else 16
 UNPACKED, UNPACKED_RESULT = 10**6 if _has_avx512() else 0, 1200
-"""OpenBLAS multiplies so few numbers without packing its operands, where it has AVX-512: up to twice as fast. Where the
-second operand is a transposed view, the result has to be as small as that, too."""
+"""OpenBLAS does not pack the operands of so few multiplications where it has AVX-512, which is up to twice as fast. If
+the second operand is a transposed view, the result must not have more elements than the second number."""
 SMALL = 1 << 13  # elements of a product
 BLAS = (np.dtype(np.float32).num, np.dtype(np.float64).num)
 

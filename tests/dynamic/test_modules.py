@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import pickle
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import pytest
 
 import dynamic
 import dynamic as torch
+import graphs
 import static
 from dynamic import nn
 from dynamic.nn import functional as F  # noqa: N812
@@ -654,3 +656,19 @@ def test_a_copy_computes_its_own_weight(copied: Any) -> None:
 def test_a_device_may_surround_what_is_made() -> None:
     with torch.device("cpu") as device:
         assert torch.ones(1).device == device
+
+
+@pytest.mark.parametrize("low", [-0.5, math.nan])
+def test_hardtanh_has_no_gradient_at_its_limits_in_either_engine(low):
+    """A limit that is NaN limits nothing; the graph's passes write the op as a clip."""
+    x = np.array([-math.inf, -2, -0.5, -0.25, 0, 1.5, 2, 7, math.inf], np.float32)
+
+    def loss(x):
+        return graphs.sum(F.hardtanh(x, low, 2.0) * 3)
+
+    inside = ((x > low) | math.isnan(low)) & (x < 2) & (x > -math.inf)
+    expected = np.minimum(x if math.isnan(low) else np.maximum(x, np.float32(low)), 2)
+    np.testing.assert_array_equal(F.hardtanh(torch.tensor(x), low, 2.0).numpy(), expected)
+    for engine in (static, torch):
+        _, gradient = engine.value_and_grad(loss)(x)
+        np.testing.assert_array_equal(np.asarray(gradient), np.where(inside, 3, 0))

@@ -88,7 +88,8 @@ def test_each_way_to_unfold_gives_the_same_convolutions(drawn, data):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(convolution_kernels, "FEWEST_TERMS", fewest)
             patch.setattr(convolution_kernels, "FEWEST_WINDOWS", 0 if unpacked else fewest)
-            patch.setattr(convolution_kernels, "SHORTEST", (1, 1))
+            patch.setattr(convolution_kernels, "SHORTEST_LINE", 1)
+            patch.setattr(convolution_kernels, "SHORTEST_PART", 1)
             patch.setattr(convolution_kernels, "UNPACKED", unpacked)
             patch.setattr(convolution_kernels, "UNPACKED_RESULT", result)
             patch.setattr(convolution_kernels, "UNFOLDED", block)
