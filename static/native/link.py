@@ -1,23 +1,30 @@
 """From LLVM IR to addresses: one just-in-time compiler per process, and a table of the kernels that are in use.
 
 A kernel is released when nothing that runs it is left. LLVM's memory of a library is released with its last kernel.
+
+Kernels that are compiled together are cut into modules, one for each core: most of a compilation is LLVM's generation
+of code.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import importlib
 import itertools
+import struct
+import threading
 import weakref
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from static.native import emit, flow
+from static.native import emit, flow, pool
 from static.native import target as machines
 from static.native.target import Target, lock
 
 SHARED = 64  # libraries of one just-in-time compiler, which keeps some KiB of each as long as it is there
+LEAST = 50_000  # characters of a module's IR, about 20 ms of code generation: below that a thread gains little
 
 
 _gone: list[tuple[Any, Any]] = []  # compilers and libraries that nothing runs any more
@@ -75,7 +82,8 @@ def kernels(recipes: Iterable[Any], target: Target) -> Mapping[Any, MachineCode]
         new = [recipe for recipe in wanted if recipe not in linked]
         if new:
             names = {recipe: f"k{number}" for number, recipe in enumerate(new)}
-            made = _link(target, machines.kernel_key(new, target), lambda: module(names, target), list(names.values()))
+            write = functools.partial(modules, names, target)
+            made = _link(target, machines.kernel_key(new, target), write, list(names.values()))
             linked |= {recipe: made[name] for recipe, name in names.items()}
             _in_use.update({(recipe, target): linked[recipe] for recipe in new})
         return linked
@@ -83,9 +91,32 @@ def kernels(recipes: Iterable[Any], target: Target) -> Mapping[Any, MachineCode]
 
 def module(names: Mapping[Any, str], target: Target) -> str:
     """Return the LLVM IR of these recipes' kernels for a target."""
+    return _join([_function(recipe, name, target) for recipe, name in names.items()])
+
+
+def modules(names: Mapping[Any, str], target: Target) -> list[str]:
+    """Return the LLVM IR of these recipes' kernels in modules of about the same length: at most one for each core."""
+    functions = [_function(recipe, name, target) for recipe, name in names.items()]
+    length = sum(len(text) for text, _ in functions)
+    count = max(1, min(pool.count("all"), length // LEAST))
+    parts = [list[tuple[str, set[str]]]() for _ in range(count)]
+    lengths = [0] * count
+    for function in sorted(functions, key=lambda each: len(each[0]), reverse=True):
+        shortest = lengths.index(min(lengths))
+        parts[shortest].append(function)
+        lengths[shortest] += len(function[0])
+    return [_join(part) for part in parts if part]
+
+
+def _function(recipe: Any, name: str, target: Target) -> tuple[str, set[str]]:
+    """Return the LLVM IR of a recipe's kernel, and the declarations that it needs."""
     declared: set[str] = set()
-    functions = [emit.emit(name, recipe.lower(target), declared, target) for recipe, name in names.items()]
-    return "\n".join([*functions, *sorted(declared)])
+    return emit.emit(name, recipe.lower(target), declared, target), declared
+
+
+def _join(functions: Sequence[tuple[str, set[str]]]) -> str:
+    declared = sorted(set().union(*(needed for _, needed in functions)))
+    return "\n".join([*(text for text, _ in functions), *declared])
 
 
 @functools.cache
@@ -103,26 +134,41 @@ def drivers(target: Target) -> Mapping[str, MachineCode]:
 def _fixed_functions(name: str, target: Target, functions: list[str]) -> dict[str, MachineCode]:
     """Return the functions of a module of this package, which is imported only to compile it."""
 
-    def write() -> str:
-        text: str = importlib.import_module(f"static.native.{name}").module()
-        return text
+    def write() -> list[str]:
+        return [importlib.import_module(f"static.native.{name}").module()]
 
     with lock:
         return _link(target, machines.kernel_key([name], target), write, functions)
 
 
-def _link(target: Target, key: str, write: Any, names: Iterable[str]) -> dict[str, MachineCode]:
-    code = machines.load_code(key)
-    if code is None:
-        code = compile_module(target, write())
-        machines.save_code(key, code)
-    return _load_code(target, code, names)
+def _link(target: Target, key: str, write: Callable[[], list[str]], names: Iterable[str]) -> dict[str, MachineCode]:
+    kept = machines.load_code(key)
+    if kept is None:
+        objects = compile_modules(target, write())
+        machines.save_code(key, b"".join(map(_with_length, objects)))
+    else:
+        objects = list(_objects(kept))
+    return _load_code(target, objects, names)
 
 
-def _load_code(target: Target, code: bytes, names: Iterable[str]) -> dict[str, MachineCode]:
+def _with_length(code: bytes) -> bytes:
+    return struct.pack("<Q", len(code)) + code
+
+
+def _objects(kept: bytes) -> Iterator[bytes]:
+    """Yield the object codes that were kept one after the other, each behind its length."""
+    while kept:
+        (length,) = struct.unpack_from("<Q", kept)
+        yield kept[8 : 8 + length]
+        kept = kept[8 + length :]
+
+
+def _load_code(target: Target, objects: Iterable[bytes], names: Iterable[str]) -> dict[str, MachineCode]:
     import llvmlite.binding as llvm
 
-    builder = llvm.JITLibraryBuilder().add_object_img(code)
+    builder = llvm.JITLibraryBuilder()
+    for code in objects:
+        builder.add_object_img(code)
     for name in names:
         builder.export_symbol(name)
     number = next(_number)
@@ -131,13 +177,47 @@ def _load_code(target: Target, code: bytes, names: Iterable[str]) -> dict[str, M
     return {name: MachineCode(library[name], library) for name in names}
 
 
-def compile_module(target: Target, text: str) -> bytes:
-    """Return the object code of an LLVM module; it contains no addresses."""
-    import llvmlite.binding as llvm
+def compile_modules(target: Target, texts: Sequence[str]) -> list[bytes]:
+    """Return the object code of each LLVM module, which contains no addresses; all but one have a thread each."""
+    done: dict[int, bytes] = {}
 
-    parsed = llvm.parse_assembly(text)
-    code: bytes = machine(target).emit_object(parsed)
-    return code
+    def compile_aside(index: int) -> None:
+        with contextlib.suppress(Exception):  # it is compiled again here, where its error is raised
+            done[index] = _compile_module(target, texts[index])
+
+    threads = [threading.Thread(target=compile_aside, args=(index,), daemon=True) for index in range(1, len(texts))]
+    begun = []
+    try:
+        for thread in threads:
+            with contextlib.suppress(RuntimeError):  # the system gives no further thread, or the process ends
+                thread.start()
+                begun.append(thread)
+        done[0] = _compile_module(target, texts[0])
+    finally:
+        for thread in begun:
+            thread.join()  # the lock on LLVM is held for it
+    return [done[index] if index in done else _compile_module(target, text) for index, text in enumerate(texts)]
+
+
+def _compile_module(target: Target, text: str) -> bytes:
+    """Return the object code of a module, in a context of its own.
+
+    llvmlite locks each of its calls. LLVM needs no lock for modules of different contexts, so the long call takes none.
+    """
+    import llvmlite.binding as llvm
+    from llvmlite.binding import ffi
+
+    context = llvm.create_context()
+    parsed, generator = llvm.parse_assembly(text, context), machine(target)
+    locked = ffi.lib.LLVMPY_TargetMachineEmitToMemory
+    with ffi.OutputString() as error:
+        buffer = getattr(locked, "_cfn", locked)(generator, parsed, 1, error)
+        if not buffer:
+            raise RuntimeError(str(error))
+    try:
+        return ctypes.string_at(ffi.lib.LLVMPY_GetBufferStart(buffer), ffi.lib.LLVMPY_GetBufferSize(buffer))
+    finally:
+        ffi.lib.LLVMPY_DisposeMemoryBuffer(buffer)
 
 
 def assembly(text: str, target: Target) -> str:
@@ -192,7 +272,7 @@ def probe(target: Target) -> None:
 
     Raises AssertionError where its result is wrong; an unknown instruction ends the process.
     """
-    place = _load_code(target, compile_module(target, PROBE), ["probe"])["probe"]
+    place = _load_code(target, compile_modules(target, [PROBE]), ["probe"])["probe"]
     numbers = (ctypes.c_float * 16)(*([2.0] * 16))
     if ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(place.address)(ctypes.addressof(numbers)) != 16 * 6:
         raise AssertionError("2 * 2 + 2 is not 6")

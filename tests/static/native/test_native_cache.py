@@ -24,8 +24,8 @@ CODE = """
 import numpy as np, static
 from static.native import link
 made = []
-compiled = link.compile_module
-link.compile_module = lambda *args: made.append(1) or compiled(*args)
+compiled = link.compile_modules
+link.compile_modules = lambda *args: made.append(1) or compiled(*args)
 x = np.arange(37, dtype='f4')
 exe = static.compile(lambda x: x * 3 + 1, x, backend='native')
 assert (exe(x) == x * 3 + 1).all()
@@ -128,8 +128,8 @@ def test_a_kernel_in_use_is_compiled_once_a_process(monkeypatch):
     monkeypatch.setenv(machines.CACHE_SWITCH, "off")
     link.entry(host())
     made = []
-    compiled = link.compile_module
-    monkeypatch.setattr(link, "compile_module", lambda *args: made.append(1) or compiled(*args))
+    compiled = link.compile_modules
+    monkeypatch.setattr(link, "compile_modules", lambda *args: made.append(1) or compiled(*args))
     x = np.arange(41, dtype="f4")
     kept = [static.compile(lambda x, f=f: x * f - 3, x, backend="native") for f in (1.25, 1.25, 2.5)]
     kept.append(static.compile(lambda x: g.maximum(x * 1.25, 3), x, backend="native"))
@@ -153,3 +153,55 @@ def test_nothing_is_kept_for_a_user_who_is_at_home_nowhere(monkeypatch):
     assert machines.cache_folder() is None
     assert machines.load_code("x") is None
     machines.save_code("x", b"code")
+
+
+@pytest.fixture
+def in_parts(monkeypatch):
+    """Three kernels in as many modules, on a machine with three cores; the number of modules of each compilation."""
+    monkeypatch.setattr(link, "LEAST", 1)
+    monkeypatch.setattr(link.pool, "count", lambda threads: 3 if threads == "all" else threads)
+    made = []
+    compiled = link.compile_modules
+
+    def compile_modules(target, texts):
+        made.append(len(texts))
+        return compiled(target, texts)
+
+    monkeypatch.setattr(link, "compile_modules", compile_modules)
+    return made
+
+
+def step(a, b):
+    """A product, a row of ops and a sum: on shapes that nothing else here has, their kernels are new."""
+    return g.sum(g.exp(g.matmul(a, b) * 0.1) + 1, axis=1)
+
+
+def agrees(rows):
+    a, b = (np.random.default_rng(rows).standard_normal((rows, rows), np.float32) for _ in range(2))
+    exe = static.compile(step, a, b, backend="native")
+    np.testing.assert_allclose(exe(a, b), np.sum(np.exp(a @ b * np.float32(0.1)) + 1, axis=1), rtol=1e-5)
+
+
+def test_modules_of_one_compilation_are_kept_together(folder, in_parts, monkeypatch):
+    agrees(41)
+    assert max(in_parts) > 1
+    link._in_use.clear()
+    monkeypatch.setattr(link, "compile_modules", None)  # all comes from the disk
+    agrees(41)
+
+
+def test_without_further_threads_one_compiles_all(folder, in_parts, monkeypatch):
+    def refuse(_):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(link.threading.Thread, "start", refuse)
+    agrees(43)
+    assert max(in_parts) > 1
+
+
+def test_an_error_in_a_further_thread_is_raised(capsys):
+    good, bad = "define void @f() { ret void }", "define void @g() { nothing }"
+    with pytest.raises(RuntimeError, match="nothing"):
+        link.compile_modules(machines.host(), [good, bad])
+    assert not capsys.readouterr().err
+    assert all(link.compile_modules(machines.host(), [good, good]))
