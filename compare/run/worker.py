@@ -86,7 +86,7 @@ def perform(
         started = spawned and max(0.0, time.time() - spawned)
         if waits:
             if job.mode:
-                _import_framework(job.mode)
+                _prepare_framework(job.mode)
             steps.now(steps.READY)
             sys.stdin.readline()
             _pin(job)
@@ -106,12 +106,14 @@ def perform(
     return record
 
 
-def _import_framework(mode: str) -> None:
-    """Import the framework of a mode, which is most of what its worker does before it begins."""
+def _prepare_framework(mode: str) -> None:
+    """Import the framework of a mode and what hears its compiler: most of what its worker does before it begins."""
     from compare.engines import of_mode
 
     with suppress(ImportError, UnknownNameError):  # the job says what is missing
-        import_module(of_mode(mode).module)
+        engine = of_mode(mode)
+        import_module(engine.module)
+        engine.process.listen()
 
 
 def handler(job: Job) -> Callable[[], Record]:

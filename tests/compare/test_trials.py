@@ -215,22 +215,6 @@ def test_where_sizes_vary_with_a_mask_they_are_padded_too():
     )
 
 
-def test_a_long_wait_for_the_compiler_asks_for_its_threads_where_there_are_cores(monkeypatch):
-    monkeypatch.delenv(trials.COMPILE_THREADS, raising=False)
-    (record,) = told()
-    record.modes["compile"].made[0].phases = {"Dynamo": 40.0, "Inductor": 25.0, "machine code": 10.0}
-    facts = {"cores": ["4"], "worth": []}
-    assert words([record], facts) == {"compile-threads": "compile(env={'TORCHINDUCTOR_COMPILE_THREADS': '4'})"}
-    change = trials.change({"env": {trials.COMPILE_THREADS: "4"}}, trials.FirstLook())
-    assert change == "let Inductor compile on 4 threads, its default here: TORCHINDUCTOR_COMPILE_THREADS=4"
-    assert words([record], {**facts, "cores": ["1"]}) == {}
-    monkeypatch.setenv(trials.COMPILE_THREADS, "2")
-    assert words([record], facts) == {}
-    monkeypatch.delenv(trials.COMPILE_THREADS)
-    record.modes["compile"].made[0].phases["Inductor"] = 5.0
-    assert words([record], facts) == {}
-
-
 def test_our_engines_try_the_policies_that_compile_less_often_and_machine_code():
     again = [PolicyCompile(number, "a new shape") for number in (1, 2, 3)]
     policies = {

@@ -73,11 +73,13 @@ class Torch(Framework):
     def environment(cache: Path, device: Device = "cpu", threads: int = 1) -> dict[str, str]:
         """Return variables for the threads, and for Inductor's caches in the folder.
 
-        Inductor compiles on one thread, unless the user's environment says how many.
+        Inductor compiles on as many threads, as by default on so many cores, unless the user's environment says how
+        many. The processes that would compile for Triton, which no step on the CPU needs, are not started ahead.
         """
         counts = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), str(threads))
-        compiling = {COMPILE_THREADS: os.environ.get(COMPILE_THREADS) or "1"}
-        return {**counts, **compiling, "TORCHINDUCTOR_CACHE_DIR": str(cache / "inductor")}
+        compiling = {COMPILE_THREADS: os.environ.get(COMPILE_THREADS) or str(threads)}
+        ahead = {"TORCH_WARM_POOL": "0"} if device == "cpu" else {}
+        return {**counts, **compiling, **ahead, "TORCHINDUCTOR_CACHE_DIR": str(cache / "inductor")}
 
     @property
     def said_of_compiling(self) -> str:

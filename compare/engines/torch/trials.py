@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import inspect
 import math
-import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +16,7 @@ from functools import partial
 from typing import Any
 
 from compare.engines import words
-from compare.engines.mode import CONFIG, ENVIRONMENT, ModeTrial
+from compare.engines.mode import CONFIG, ModeTrial
 from compare.engines.step import Function
 from compare.engines.torch.dynamo import CARRIED
 from compare.engines.torch.edits import (
@@ -38,17 +37,12 @@ from compare.text import join_words
 
 MOST, MOST_PLACES = 2, 5
 """The largest number of remedies, and of places alone, that are tried: each one compiles, in about a minute."""
-PLACES, VARYING, VARIED, HELD, WORTH = "places", "varying", "numbers", "held", "worth"
-MASKED, CORES = "masked", "cores"
+PLACES, VARYING, VARIED, HELD, WORTH, MASKED = "places", "varying", "numbers", "held", "worth", "masked"
 """The facts of a first look: places of the function as `Block 12`, axes of arguments that vary as `x 0`, arguments that
-are numbers and vary, the bytes of parameters and arguments, what is worth a try as `NAME=WORD`, the best first, axes
-that vary with those of a mask as `x 1 48`, with the largest size, and the cores of the process."""
+are numbers and vary, the bytes of parameters and arguments, what is worth a try as `NAME=WORD`, the best first, and
+axes that vary with those of a mask as `x 1 48`, with the largest size."""
 MASK = "mask"
 """The part of a parameter's name that says that the argument is a mask, where it is not one of bools."""
-SHARED, DEAR_COMPILE = ("Inductor", "machine code"), 30.0
-"""The phases that several threads may share, and the seconds of them from which on that is tried."""
-COMPILE_THREADS = "TORCHINDUCTOR_COMPILE_THREADS"
-"""The variable of the user's environment that says on how many threads Inductor compiles."""
 DEAR_GUARDS, DEAR_MEMORY = 0.1, 4
 """The share of a call that guards take, and the peak ÷ the bytes of parameters and arguments, from which on a remedy is
 tried."""
@@ -78,7 +72,6 @@ class FirstLook:
     held: int = 0
     inputs_at: str = ""
     masked: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
-    cores: int = 1
 
     @classmethod
     def of(cls, facts: Mapping[str, Any]) -> FirstLook:
@@ -90,9 +83,9 @@ class FirstLook:
         masked: dict[str, dict[int, int]] = {}
         for name, axis, size in (word.rsplit(" ", 2) for word in facts.get(MASKED, ())):
             masked.setdefault(name, {})[int(axis)] = int(size)
-        held, cores = (int(next(iter(facts.get(fact, ())), least)) for fact, least in ((HELD, 0), (CORES, 1)))
+        held = int(next(iter(facts.get(HELD, ())), 0))
         numbers, at = tuple(facts.get(VARIED, ())), str(facts.get("inputs_at", ""))
-        return cls(places, axes, numbers, held, at, masked, cores)
+        return cls(places, axes, numbers, held, at, masked)
 
     @property
     def blocks(self) -> list[str]:
@@ -121,7 +114,6 @@ def facts(function: Function, calls: Calls) -> dict[str, list[str]]:
             for name, axes in masked_axes(function, calls).items()
             for axis, size in axes.items()
         ],
-        CORES: [str(len(os.sched_getaffinity(0)))] if hasattr(os, "sched_getaffinity") else [],
     }
     return {fact: said for fact, said in written.items() if said}
 
@@ -406,12 +398,8 @@ def _reasons(records: Records) -> list[str]:
 
 
 def by_figures(records: Records, look: FirstLook) -> dict[str, Keywords]:
-    """Return the remedies for much memory beside parameters and arguments, and for a long wait for the compiler."""
+    """Return the remedies for much memory beside parameters and arguments."""
     asked: dict[str, Keywords] = {}
-    made = [made for row in _compiler_rows(records) for made in row.made]
-    waited = sum(made.phases.get(phase, 0.0) for made in made for phase in SHARED)
-    if waited > DEAR_COMPILE and look.cores > 1 and not os.environ.get(COMPILE_THREADS):
-        asked["compile-threads"] = {ENVIRONMENT: {COMPILE_THREADS: str(look.cores)}}
     peaks = [
         row.peak for record in records_of(records, Memory) for mode, row in record.modes.items() if mode != record.base
     ]
@@ -445,8 +433,6 @@ def _changes(options: Keywords, look: FirstLook) -> Iterator[str]:
             [f"axis {axis} of {name} to {size}" for name, axes in pads.items() for axis, size in axes.items()]
         )
         yield f"pad {said}{at}, where the mask is false: torch.nn.functional.pad"
-    if count := options.get(ENVIRONMENT, {}).get(COMPILE_THREADS):
-        yield f"let Inductor compile on {count} threads, its default here: {COMPILE_THREADS}={count}"
     if options.get("dynamic"):
         yield "compile for sizes that vary: torch.compile(..., dynamic=True)"
     if names := options.get(NUMBERS):
