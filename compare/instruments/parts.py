@@ -117,11 +117,8 @@ def dynamic_programs(case: Case) -> dict[str, TimedCall]:
     whole = dynamic.record(step, *arguments)
     # The first kernel calls of the run as a graph; its outputs are those that are read later, and the last result.
     numbers = itertools.accumulate(not node.is_source for node in whole.nodes)
-    early = [
-        node
-        for node, number in zip(whole.nodes, numbers, strict=True)
-        if number <= sum(dynamic.record(case.loss, *arguments).op_counts().values())
-    ]
+    calls = sum(dynamic.record(case.loss, *arguments).op_counts().values())
+    early = [node for node, number in zip(whole.nodes, numbers, strict=True) if number <= calls]
     owner = views(whole.nodes).owner
     inside = {node for node in early if not node.is_source}
     read = dict.fromkeys(owner[source] for node in whole.nodes[len(early) :] for source in node.inputs)
