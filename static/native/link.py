@@ -19,7 +19,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from static.native import emit, flow, pool
+from static.native import emit, flow
 from static.native import target as machines
 from static.native.target import Target, lock
 
@@ -98,7 +98,7 @@ def modules(names: Mapping[Any, str], target: Target) -> list[str]:
     """Return the LLVM IR of these recipes' kernels in modules of about the same length: at most one for each core."""
     functions = [_function(recipe, name, target) for recipe, name in names.items()]
     length = sum(len(text) for text, _ in functions)
-    count = max(1, min(pool.count("all"), length // LEAST))
+    count = max(1, min(machines.cores(), length // LEAST))
     parts = [list[tuple[str, set[str]]]() for _ in range(count)]
     lengths = [0] * count
     for function in sorted(functions, key=lambda each: len(each[0]), reverse=True):

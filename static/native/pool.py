@@ -21,7 +21,7 @@ from typing import Any
 from static.native import layouts, link
 from static.native import target as machines
 from static.native.layouts import KERNEL, PoolState
-from static.native.target import Target
+from static.native.target import Target, cores
 
 NAME = "graphduel"  # the name of the threads
 TIMES = 50  # measurements of sharing work
@@ -36,7 +36,7 @@ def count(threads: int | str) -> int:
     """Return the number of threads that an option means: "all" is one for each core that this process may use."""
     if isinstance(threads, int):
         return threads
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return cores()
 
 
 def pool_of(threads: int, target: Target) -> Pool | None:

@@ -102,6 +102,11 @@ def _is_ours(status: os.stat_result) -> bool:
     return status.st_uid == os.getuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
+def cores() -> int:
+    """Return the number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 lock = threading.RLock()
 """LLVM is used by one thread at a time, and by none while the process forks: a child would wait for ever for a lock."""
 if hasattr(os, "register_at_fork"):

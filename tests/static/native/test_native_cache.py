@@ -159,7 +159,7 @@ def test_nothing_is_kept_for_a_user_who_is_at_home_nowhere(monkeypatch):
 def in_parts(monkeypatch):
     """Three kernels in as many modules, on a machine with three cores; the number of modules of each compilation."""
     monkeypatch.setattr(link, "LEAST", 1)
-    monkeypatch.setattr(link.pool, "count", lambda threads: 3 if threads == "all" else threads)
+    monkeypatch.setattr(machines, "cores", lambda: 3)
     made = []
     compiled = link.compile_modules
 
