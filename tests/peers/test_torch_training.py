@@ -62,7 +62,7 @@ def adam(parameters):
 @pytest.mark.parametrize(
     ("optimizer", "options"),
     [(sgd, {"norm": torch.nn.BatchNorm1d}), (adam, {"scheduled": True}), (adam, {"dropout": 0.5})],
-    ids=str,
+    ids=["batch norm", "schedule", "dropout"],
 )
 def test_a_step_is_measured_as_it_is_and_its_state_comes_back(optimizer, options):
     model, opt, step = made(optimizer, **options)
