@@ -14,9 +14,9 @@ import functools
 import importlib
 import itertools
 import struct
-import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from static.native import emit, flow
@@ -98,14 +98,14 @@ def modules(names: Mapping[Any, str], target: Target) -> list[str]:
     """Return the LLVM IR of these recipes' kernels in modules of about the same length: at most one for each core."""
     functions = [_function(recipe, name, target) for recipe, name in names.items()]
     length = sum(len(text) for text, _ in functions)
-    count = max(1, min(machines.cores(), length // LEAST))
+    count = max(1, min(machines.cores(), len(functions), length // LEAST))
     parts = [list[tuple[str, set[str]]]() for _ in range(count)]
     lengths = [0] * count
     for function in sorted(functions, key=lambda each: len(each[0]), reverse=True):
         shortest = lengths.index(min(lengths))
         parts[shortest].append(function)
         lengths[shortest] += len(function[0])
-    return [_join(part) for part in parts if part]
+    return list(map(_join, parts))
 
 
 def _function(recipe: Any, name: str, target: Target) -> tuple[str, set[str]]:
@@ -178,31 +178,20 @@ def _load_code(target: Target, objects: Iterable[bytes], names: Iterable[str]) -
 
 
 def compile_modules(target: Target, texts: Sequence[str]) -> list[bytes]:
-    """Return the object code of each LLVM module, which contains no addresses; all but one have a thread each."""
-    done: dict[int, bytes] = {}
-
-    def compile_aside(index: int) -> None:
-        with contextlib.suppress(Exception):  # it is compiled again here, where its error is raised
-            done[index] = _compile_module(target, texts[index])
-
-    threads = [threading.Thread(target=compile_aside, args=(index,), daemon=True) for index in range(1, len(texts))]
-    begun = []
-    try:
-        for thread in threads:
-            with contextlib.suppress(RuntimeError):  # the system gives no further thread, or the process ends
-                thread.start()
-                begun.append(thread)
-        done[0] = _compile_module(target, texts[0])
-    finally:
-        for thread in begun:
-            thread.join()  # the lock on LLVM is held for it
-    return [done[index] if index in done else _compile_module(target, text) for index, text in enumerate(texts)]
+    """Return the object code of each LLVM module, which contains no addresses; several have a thread each."""
+    compile_one = functools.partial(_compile_module, target)
+    if len(texts) > 1:
+        # Where the system gives no thread, or the process ends, this thread compiles; it also raises a module's error.
+        with contextlib.suppress(RuntimeError), ThreadPoolExecutor(len(texts)) as threads:
+            return list(threads.map(compile_one, texts))
+    return list(map(compile_one, texts))
 
 
 def _compile_module(target: Target, text: str) -> bytes:
     """Return the object code of a module, in a context of its own.
 
-    llvmlite locks each of its calls. LLVM needs no lock for modules of different contexts, so the long call takes none.
+    llvmlite locks each of its calls. LLVM needs no lock for modules of different contexts, so the long call goes to the
+    function behind the lock. llvmlite has no public name for that: where the private one is gone, the lock is taken.
     """
     import llvmlite.binding as llvm
     from llvmlite.binding import ffi

@@ -21,7 +21,7 @@ from typing import Any
 from static.native import layouts, link
 from static.native import target as machines
 from static.native.layouts import KERNEL, PoolState
-from static.native.target import Target, cores
+from static.native.target import Target
 
 NAME = "graphduel"  # the name of the threads
 TIMES = 50  # measurements of sharing work
@@ -34,9 +34,7 @@ _lock = threading.RLock()
 
 def count(threads: int | str) -> int:
     """Return the number of threads that an option means: "all" is one for each core that this process may use."""
-    if isinstance(threads, int):
-        return threads
-    return cores()
+    return threads if isinstance(threads, int) else machines.cores()
 
 
 def pool_of(threads: int, target: Target) -> Pool | None:

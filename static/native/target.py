@@ -108,7 +108,8 @@ def cores() -> int:
 
 
 lock = threading.RLock()
-"""LLVM is used by one thread at a time, and by none while the process forks: a child would wait for ever for a lock."""
+"""Who uses LLVM holds this, also for the threads that compile for it, and so does a fork: in a child a lock of LLVM's
+that another thread held would stay held for ever."""
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)
 

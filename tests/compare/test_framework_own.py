@@ -324,10 +324,11 @@ def test_a_worker_imports_its_framework_before_it_waits_and_takes_a_core_after(m
 
     monkeypatch.delitem(sys.modules, "wave", raising=False)
     monkeypatch.setattr(toy_framework.Toy, "module", "wave")
+    monkeypatch.setattr(frameworks.find_engine("toy").process, "listen", lambda: order.append("listener"))
     monkeypatch.setattr(sys, "stdin", Turn())
     monkeypatch.setattr(worker.environment, "pin", lambda *_, **__: order.append("core"))
     assert isinstance(worker.perform(Job("environment", mode="toy-jit"), waits=True), Bare)
-    assert order == ["framework", "core"]
+    assert order == ["listener", "framework", "core"]
 
 
 def test_workers_of_one_mode_start_for_as_many_processes_as_there_are_cores(monkeypatch):

@@ -74,7 +74,8 @@ class Torch(Framework):
         """Return variables for the threads, and for Inductor's caches in the folder.
 
         Inductor compiles on as many threads, as by default on so many cores, unless the user's environment says how
-        many. The processes that would compile for Triton, which no step on the CPU needs, are not started ahead.
+        many. Where Triton is installed, it would then start processes that compile for a GPU; they would run beside the
+        first blocks of a step on the CPU.
         """
         counts = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), str(threads))
         compiling = {COMPILE_THREADS: os.environ.get(COMPILE_THREADS) or str(threads)}

@@ -173,6 +173,8 @@ def test_how_inductor_compiles_is_the_users_to_say(tmp_path, monkeypatch):
     adapter, name = engines.find_engine("torch"), "TORCHINDUCTOR_COMPILE_THREADS"
     monkeypatch.delenv(name, raising=False)
     assert [adapter.environment(tmp_path, "cpu", threads)[name] for threads in (1, 2)] == ["1", "2"]
+    assert adapter.environment(tmp_path, "cpu", 2)["TORCH_WARM_POOL"] == "0"
+    assert "TORCH_WARM_POOL" not in adapter.environment(tmp_path, "cuda", 2)
     assert not adapter.said_of_compiling
     monkeypatch.setenv(name, "8")
     assert adapter.environment(tmp_path)[name] == "8"

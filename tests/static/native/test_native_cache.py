@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -157,7 +158,7 @@ def test_nothing_is_kept_for_a_user_who_is_at_home_nowhere(monkeypatch):
 
 @pytest.fixture
 def in_parts(monkeypatch):
-    """Three kernels in as many modules, on a machine with three cores; the number of modules of each compilation."""
+    """The number of modules of each compilation, on a machine with three cores that cuts the least kernels too."""
     monkeypatch.setattr(link, "LEAST", 1)
     monkeypatch.setattr(machines, "cores", lambda: 3)
     made = []
@@ -194,14 +195,23 @@ def test_without_further_threads_one_compiles_all(folder, in_parts, monkeypatch)
     def refuse(_):
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr(link.threading.Thread, "start", refuse)
+    monkeypatch.setattr(threading.Thread, "start", refuse)
     agrees(43)
     assert max(in_parts) > 1
 
 
-def test_an_error_in_a_further_thread_is_raised(capsys):
-    good, bad = "define void @f() { ret void }", "define void @g() { nothing }"
+@pytest.mark.parametrize("bad", [0, 1])
+def test_the_error_of_a_module_is_raised_whichever_thread_has_it(bad, capsys):
+    texts = ["define void @f() { ret void }"] * 2
+    one, other = link.compile_modules(host(), texts)
+    assert one == other
+    texts[bad] = "define void @g() { nothing }"
     with pytest.raises(RuntimeError, match="nothing"):
-        link.compile_modules(machines.host(), [good, bad])
+        link.compile_modules(host(), texts)
     assert not capsys.readouterr().err
-    assert all(link.compile_modules(machines.host(), [good, good]))
+
+
+def test_code_is_generated_without_the_lock_of_llvmlite():
+    from llvmlite.binding import ffi
+
+    assert callable(ffi.lib.LLVMPY_TargetMachineEmitToMemory._cfn)  # else first calls take a core alone, silently
