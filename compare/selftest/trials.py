@@ -1,8 +1,8 @@
 """The modes of the selftest: an engine unchanged, slowed down by a known share, or leaking known bytes.
 
 A mode is named `ENGINE` or `ENGINE|CHANGE`, where a change is `again`, `+5%`, `leak array 65536` or `leak object
-65536`. A slowed step repeats some calls, every twentieth for 5%, with the counters and checks around them. So its true
-size is counted, and needs no calibration. All modes have the same counters.
+65536`. A slowed step repeats some calls, for 5% every twentieth of each example, with the counters and checks around
+them. So its true size is counted, and needs no calibration. All modes have the same counters.
 
 Functions that stand for a user's own, as `graphduel compare` measures them, take about 5 us, 1 ms and 100 ms a call.
 The longer ones have a number of equal parts, and a slowed one has more parts in each call. Repeating one call in twenty
@@ -28,6 +28,7 @@ from compare.records.checks import TrialMemory, TrialRow, TrialTime
 from compare.records.job import Job
 from compare.subjects.case import case_of
 from compare.workloads import Case, Workload
+from compare.workloads.base import Example
 
 PARTS = 100
 """The number of parts of a longer function: each is 1% of its work."""
@@ -89,7 +90,10 @@ class InjectedStep(Step):
         self.share, self.leak, self.kept = round(share * WHOLE), leak, kept
         self.parts, self.more = parts, more
         self._turns = self._again = 0
-        self._due = self.share  # so that for 5% the twentieth call is repeated, and not the next one
+        # For 5% the twentieth call of an example is repeated. Examples have counts of their own: where a short and a
+        # long one alternate, every twentieth call is always the same one. And they take turns.
+        places = max(1, len(self.examples))
+        self._due = [self.share + place * (WHOLE + self.share) // places for place in range(places)]
         self._keeps: list[Any] = []
 
     @property
@@ -102,15 +106,25 @@ class InjectedStep(Step):
         """The number of calls that were run, repetitions included, times the parts that were run in each."""
         return self._turns * (self.parts + self.more)
 
+    def bind(self, index: int) -> BoundCall:
+        """Return the bound call of an example by index, which runs twice whenever a repetition is due."""
+        if index not in self._bound:
+            self._bound[index] = self._repeating(self.examples[index], index)
+        return self._bound[index]
+
     def ready(self, *example: Any) -> BoundCall:
-        """Return the bound call of the step, which runs twice whenever a repetition is due."""
-        call = self.step.ready(*example)
+        """Return the bound call of any example, counted as one of the first."""
+        return self._repeating(example, 0)
+
+    def _repeating(self, example: Example, place: int) -> BoundCall:
+        call, due, full = self.step.ready(*example), self._due, WHOLE + self.share
 
         def run() -> Any:
             self._turns += 1
-            self._due += self.share
-            if self._due >= WHOLE + self.share:  # the repeated run counts as a run too
-                self._due -= WHOLE + self.share
+            due[place] += self.share  # a repeated run counts as a run too
+            is_due = due[place] >= full
+            due[place] -= is_due * full  # in every run, or a repetition would cost more than a run
+            if is_due:
                 self._again += 1
                 run()  # with the code around the work, or a short step would be slowed by less
             if self.leak and self._turns % len(self.examples) == 0:

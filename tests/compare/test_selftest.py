@@ -4,6 +4,7 @@ import json
 import os
 import re
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace as Namespace
 
@@ -65,6 +66,29 @@ def test_a_share_is_spread_evenly(share, calls):
         step()
     assert step.calls == calls
     assert step.runs - calls == share * calls // 10_000
+
+
+@given(st.integers(0, 10_000), st.integers(1, 100), st.integers(1, 7))
+def test_each_example_is_repeated_in_that_share_of_its_calls(share, epochs, examples):
+    ran, stream = Counter(), tuple((place,) for place in range(examples))
+    plain_step = GraphStep(lambda _, place: ran.update([place]), (), stream)
+    step = trials.InjectedStep(plain_step, share=share / 10_000)
+    for _ in range(epochs):
+        step.epoch()
+    assert (step.calls, step.runs) == (epochs * examples, ran.total())
+    for place in range(examples):
+        assert 0 <= ran[place] - epochs - share * epochs // 10_000 <= 1
+
+
+def test_examples_take_turns_to_be_repeated():
+    ran = []
+    plain_step = GraphStep(lambda _, length: ran.append(length), (), (("short",), ("long",)))
+    step = trials.InjectedStep(plain_step, share=0.05)
+    for _ in range(40):
+        step.epoch()
+    again = {index: one for index, (one, following) in enumerate(pairwise(ran)) if one == following}
+    assert list(again.values()) == ["long", "short", "long", "short"]
+    assert all(20 <= later - sooner <= 22 for sooner, later in pairwise(again)), again
 
 
 def own_job(size):
